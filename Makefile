@@ -54,8 +54,8 @@ MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
 C_TESTS := $(filter-out tests/c/test_encode.c tests/c/test_fuzzed.c,$(C_TESTS))
 endif
 # Whatever folder a workload is in, it is built as build/workloads/<name>.
-WORKLOAD_FOLDERS := workloads/patterns workloads/numa $(wildcard workloads/suite/*)
-SCRIPTS := $(addprefix $(B)/workloads/,$(notdir $(wildcard workloads/suite/scripts/*.*)))
+WORKLOAD_FOLDERS := workloads/patterns workloads/numa workloads/suite
+SCRIPTS := $(addprefix $(B)/workloads/,$(notdir $(filter-out %.c %.cc,$(wildcard workloads/suite/*.*))))
 WORKLOADS := $(addprefix $(B)/workloads/,$(basename $(notdir $(wildcard $(WORKLOAD_FOLDERS:%=%/*.c) \
 	$(WORKLOAD_FOLDERS:%=%/*.cc))))) $(SCRIPTS) $(B)/workloads/requests.log $(B)/workloads/visits.log
 C_WORKLOADS := $(patsubst %.c,$(B)/workloads/%,$(notdir $(wildcard $(WORKLOAD_FOLDERS:%=%/*.c))))
@@ -140,14 +140,14 @@ $(B)/workloads/stream-static: stream.c workloads/workload.h $(B)/hugetlbfs/ld
 		-fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
 
 # Scripts are copied to where the programs are, so that one folder has the whole suite.
-$(SCRIPTS): $(B)/workloads/%: workloads/suite/scripts/%
+$(SCRIPTS): $(B)/workloads/%: workloads/suite/%
 	@mkdir -p $(@D)
 	cp $< $@
 
 # What packaged programs of the suite read.
 $(B)/workloads/requests.log: LOG_LINES := 90000
 $(B)/workloads/visits.log: LOG_LINES := 1200000
-$(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/suite/scripts/log-report.py
+$(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/suite/log-report.py
 	@mkdir -p $(@D)
 	$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
 	mv $@.new $@
@@ -416,9 +416,6 @@ bench-machines: all  ## what four machines cost in one simulated run (writes doc
 bench-copies: all  ## what copies cost the program that is copied (writes doc/benchmarks.md; quiet, half an hour)
 	$(B)/venv/bin/python bench/copies.py
 
-bench-engines: all  ## copies of a program against Valgrind's whole run (writes doc/benchmarks.md; 20 minutes)
-	$(B)/venv/bin/python bench/engines.py
-
 bench-arms: all  ## what copies measure against whole runs in turns (writes doc/benchmarks.md; quiet, 20 minutes)
 	$(B)/venv/bin/python bench/arms.py
 
@@ -479,7 +476,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top accuracy-packaged bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top accuracy-packaged bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

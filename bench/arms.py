@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from engines import TREE, commands
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.copies.run import arms_tool
@@ -29,8 +28,15 @@ from tlbcost.measured.record import MeasuredGain
 from tlbcost.measured.whole_runs import Asked, measure_runs
 from tlbcost.run.launch import launcher_of
 
+TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "benchmarks.md"
 BEGIN, END = "<!-- arms: begin -->\n", "<!-- arms: end -->\n"
+# Of data/suite.tsv: one thread each, seconds long.
+PROGRAMS = (
+    "stream", "random-read", "chase", "hash-lookup", "binary-search", "bfs", "map-lookup", "sort",
+    "column-walk", "spmv", "sqlite3", "random-update", "triad", "merge-sort", "btree", "hash-join",
+    "pagerank", "lru-cache", "event-queue", "stencil",
+)  # fmt: skip
 TRUTH_S, MOST_RUNS, COPIES = 40.0, 8, 8
 HUNG_S = 170
 POINTS = 0.06
@@ -147,6 +153,18 @@ def summary(all_found: list[Found]) -> tuple[list[str], int]:
             f"{percent(low)} and {percent(high)})."
         )
     return lines, beyond + hung
+
+
+def commands() -> list[str]:
+    """The first command of the suite for each of PROGRAMS."""
+    found: dict[str, str] = {}
+    for line in (TREE / "data/suite.tsv").read_text(encoding="utf-8").splitlines():
+        key, _, command = line.removeprefix("# ").partition(": ")
+        if not key.startswith("command_"):
+            continue
+        name = shlex.split(command)[0].removeprefix("{workloads}/")
+        found.setdefault(name, command.replace("{workloads}", str(TREE / "build/workloads")))
+    return [found[name] for name in PROGRAMS]
 
 
 def main() -> int:

@@ -2,10 +2,9 @@
 """What do copies cost the program that is copied, and how long does an estimate take?
 
 Runs each program natively and with copies in turns, and writes to doc/benchmarks.md: the CPU time
-that copies add at the default budget, how much longer than the program an estimate takes, and how
-much slower a program runs that is followed itself, against Valgrind. Last, redis under
-redis-benchmark with copies and without, in turns of a minute. Needs a quiet machine and three
-quarters of an hour.
+that copies add at the default budget, and how much longer than the program an estimate takes. Last,
+redis under redis-benchmark with copies and without, in turns of a minute. Needs a quiet machine and
+half an hour.
 Exits 1 if a limit is exceeded.
 """
 
@@ -30,14 +29,11 @@ from tlbcost.answer.run_plan import copied_page_ns
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common import paths
 from tlbcost.copies.run import CopyPlan, copies_tool
-from tlbcost.run.outcome import Run
-from tlbcost.simulator.run import find_valgrind, simulator_command
-from tlbcost.simulator.windows import plan_for
 
 PAGE = TREE / "doc" / "benchmarks.md"
 BEGIN, END = "<!-- copies: begin -->\n", "<!-- copies: end -->\n"
-# Of the program's CPU time; seconds beyond the program's; of Valgrind's slowdown.
-MOST_ADDED, MOST_S, MOST_SLOWDOWN = 0.05, 30.0, 0.5
+# Of the program's CPU time; seconds beyond the program's.
+MOST_ADDED, MOST_S = 0.05, 30.0
 
 # Of the programs of simulator_slowdown.py, what makes them run longer.
 LONGER = {"gzip": "text", "xz": "text", "sqlite3": "queries", "python3": "loops", "random": "count"}
@@ -70,9 +66,6 @@ class Measured:
     copied_cpu_s: list[float] = field(default_factory=list)
     copies: list[int] = field(default_factory=list)
     estimate_s: float | None = None
-    native_s: list[float] = field(default_factory=list)
-    whole_s: list[float] = field(default_factory=list)
-    valgrind_s: list[float] = field(default_factory=list)
 
     def added(self) -> float:
         """CPU time that copies add, of the program's own: the median of pairs."""
@@ -80,12 +73,6 @@ class Measured:
             copied / native - 1
             for native, copied in zip(self.native_cpu_s, self.copied_cpu_s, strict=True)
         )
-
-    def slowdown(self, seconds: list[float]) -> float | None:
-        """Against native runs; None if it was not measured."""
-        if not seconds:
-            return None
-        return statistics.median(seconds) / statistics.median(self.native_s)
 
 
 def longer(case: Case) -> Case:
@@ -151,8 +138,8 @@ def plan() -> CopyPlan:
     return CopyPlan(GEOMETRY, CORE, 2.5, fault_ns=copied_page_ns(calibration, GEOMETRY))
 
 
-def tool(folder: Path, *, whole: bool = False) -> list[str]:
-    name, *options = copies_tool(plan(), folder, whole=whole)
+def tool(folder: Path) -> list[str]:
+    name, *options = copies_tool(plan(), folder)
     return [str(paths.libexec(name)), *options]
 
 
@@ -190,61 +177,28 @@ def measure(case: Case, rounds: int) -> Measured:
         # One run of much memory has too few copies.
         with contextlib.suppress(subprocess.CalledProcessError):
             found.estimate_s = run(case, before, environment)[0] - native
-    if case.name in LONGER or case.name.endswith(" 1"):
-        measure_whole(found, environment)
     return found
-
-
-def measure_whole(found: Measured, environment: dict[str, str]) -> None:
-    """Natively, followed itself, and in Valgrind: with the core model, as estimates use them."""
-    simulating = {**environment, "VALGRIND_LIB": str(paths.valgrind_lib())}
-    short = {each.name: each for each in simulator_slowdown.cases()}
-    case = short.get(found.case.name, found.case)
-    if case is found.case:
-        # A triad of fewer rounds.
-        case = Case(case.name, case.what, [*case.command[:-1], "100"], None)
-    native_s, _ = run(case, [], environment)
-    ns = round(native_s * 1e9)
-    with tempfile.TemporaryDirectory() as folder:
-        found.native_s.append(native_s)
-        found.whole_s.append(run(case, [*tool(Path(folder), whole=True), "--"], environment)[0])
-        tables = Path(folder) / "copy_windows.0.tsv"
-        if "\tcall\t231" not in tables.read_text(encoding="utf-8"):
-            # It was let go before its end.
-            found.whole_s.clear()
-            return
-    with tempfile.TemporaryDirectory() as folder:
-        windows = plan_for([Run(ns, ns, 0, 0, 0, 0)])
-        command = simulator_command(find_valgrind(), Path(folder), GEOMETRY, windows, CORE)
-        # It knows no AVX-512.
-        with contextlib.suppress(subprocess.CalledProcessError):
-            found.valgrind_s.append(run(case, command, simulating)[0])
 
 
 def programs_table(all_measured: list[Measured]) -> tuple[list[str], list[str]]:
     """Its lines, and what is beyond a limit."""
     lines = [
-        "| program | native CPU s | copies | CPU added | estimate: s beyond the program "
-        "| followed itself | Valgrind |",
-        "| --- |" + " ---: |" * 6,
+        "| program | native CPU s | copies | CPU added | estimate: s beyond the program |",
+        "| --- |" + " ---: |" * 4,
     ]
     beyond = []
     for each in all_measured:
-        whole, valgrind = each.slowdown(each.whole_s), each.slowdown(each.valgrind_s)
         native = statistics.median(each.native_cpu_s)
         cells = [
             f"{each.case.name}: {each.case.what}", f"{native:.2f}",
             f"{statistics.median(each.copies):.0f}", f"{100 * each.added():+.1f} %",
             "" if each.estimate_s is None else f"{each.estimate_s:.1f}",
-            "" if whole is None else f"{whole:.1f}", "" if valgrind is None else f"{valgrind:.1f}",
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
         if native >= LEAST_S and each.added() > MOST_ADDED:
             beyond.append(f"{each.case.name}: CPU added")
         if each.estimate_s is not None and each.estimate_s > MOST_S:
             beyond.append(f"{each.case.name}: time of the estimate")
-        if whole is not None and valgrind is not None and whole > MOST_SLOWDOWN * valgrind:
-            beyond.append(f"{each.case.name}: slowdown of the whole run")
     return lines, beyond
 
 

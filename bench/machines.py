@@ -38,8 +38,7 @@ def seconds(launcher: Launcher, argv: list[str], names: tuple[str, ...], timed: 
     machines = [machine_named(name, (BASE_BYTES, HUGE_BYTES), None, None) for name in names]
     plan = plan_pass(machines)
     native = native_runs(launcher, argv, Path(argv[0]), 1, ignore_failure=False)
-    runs = [outcome.run for outcome in native if outcome.run is not None]
-    windows = windows_for(runs, len(plan.cells)) if timed else None
+    windows = windows_for(len(plan.cells)) if timed else None
     core = plan.core.option if timed and plan.core is not None else None
     found = simulate(
         launcher, find_valgrind(), plan.geometry, argv, native[0], windows, core, plan.options

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from engines import TREE
-
+TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy.md"
 BEGIN, END = "<!-- packaged: begin -->\n", "<!-- packaged: end -->\n"
 PAIRS = "4"

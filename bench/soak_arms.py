@@ -25,12 +25,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engines import TREE
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
 from tlbcost.validation.suite import Task, check_there, read_suite
 
+TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "benchmarks.md"
 BEGIN, END = "<!-- soak: begin -->\n", "<!-- soak: end -->\n"
 ARMS, COPIES, SLICES = 1000, 4, 1

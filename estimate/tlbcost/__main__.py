@@ -197,10 +197,6 @@ def _crashed(error: BaseException) -> str:
 
 def _tell(error: TlbcostError) -> int:
     lines = [f"tlbcost: {names.shown(str(error))}"]
-    if error.marked is not None:
-        text, place = error.marked
-        before = names.shown(text[:place])
-        lines += [f"  {before}{names.shown(text[place:])}", f"  {' ' * len(before)}^"]
     if error.hint:
         lines.append(f"tlbcost: hint: {error.hint}")
     _say(*lines)
@@ -223,7 +219,8 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from tlbcost.common import causes, config
+    from tlbcost.common import causes
+    from tlbcost.common.progress import be_quiet
 
     if not arguments and sys.stdout.isatty():
         print(FIRST_STEPS)
@@ -248,7 +245,10 @@ def _dispatch(arguments: list[str]) -> int:
         raise _unknown(chosen.command)
     causes.check_stack()
     command, sub = command_parser(chosen.command)
-    return command.run(config.parse(chosen.command, sub, rest))
+    options = sub.parse_args(rest)
+    if getattr(options, "quiet", False):
+        be_quiet()
+    return command.run(options)
 
 
 def _unknown(name: str) -> TlbcostError:

@@ -30,16 +30,11 @@
 #define AREA_TABLE_CODE	(AREA_TABLE + 8 * AREA_TABLE_SLOTS)
 #define AREA_CODE	(AREA_TABLE_CODE + 8 * AREA_TABLE_SLOTS)
 #define AREA_CODE_BYTES	0x2000000
-/*
- * The stream's buffer ends where a page that cannot be written begins.  There are two, with a guard
- * behind each: a program that is followed itself fills them in turns.
- */
+/* The stream's buffer ends where pages that cannot be written begin. */
 #define AREA_BUFFER	(AREA_CODE + AREA_CODE_BYTES)
-#define AREA_BUFFERS	2
 #define AREA_BUFFER_BYTES 0x200000
 #define AREA_GUARD_BYTES 0x10000
-#define AREA_BUFFER_STEP (AREA_BUFFER_BYTES + AREA_GUARD_BYTES)
-#define AREA_BYTES	(AREA_BUFFER + AREA_BUFFERS * AREA_BUFFER_STEP)
+#define AREA_BYTES	(AREA_BUFFER + AREA_BUFFER_BYTES + AREA_GUARD_BYTES)
 
 /* The hash of an address: these bits of its product with this number. */
 #define AREA_HASH_FACTOR 0x61c88647

@@ -95,26 +95,11 @@ int attribution_begin(struct attribution *attribution, const struct copy *copy, 
 	attribution->window = window;
 	attribution->pid = copy->program;
 	attribution->mapped_in = copy->pid;
-	attribution->stale = false;
 	if (read_mappings(attribution) < 0)
 		return -1;
 	stacks_begin(&attribution->stacks, window, (uint32_t)copy->program, callers,
 		     unwind(copy, callers, STACKS_DEPTH));
 	return 0;
-}
-
-void attribution_mapped(struct attribution *attribution)
-{
-	attribution->stale = true;
-}
-
-/* The mappings; those that were there before, if it is gone. */
-static const struct copy_mappings *mappings_of(struct attribution *attribution)
-{
-	if (attribution->stale)
-		read_mappings(attribution);
-	attribution->stale = false;
-	return &attribution->mappings;
 }
 
 static void *grow(void *all, size_t count, size_t *capacity, size_t size)
@@ -172,7 +157,7 @@ static void place_callers(struct attribution *attribution)
 		struct stack_node *node = &stacks->nodes[attribution->placed];
 		/* The call is before the address that it returns to. */
 		const struct copy_mapping *mapping =
-			copy_mappings_find(mappings_of(attribution), node->address - 1);
+			copy_mappings_find(&attribution->mappings, node->address - 1);
 		const size_t number = know(attribution, mapping ? mapping : &nothing);
 
 		if (number == SIZE_MAX)
@@ -190,7 +175,7 @@ void attribution_end(struct attribution *attribution)
 /* The window's row of the mapping that holds the address; NULL: memory ran out. */
 static struct memory_row *memory_at(struct attribution *attribution, uint64_t address)
 {
-	const struct copy_mapping *mapping = copy_mappings_find(mappings_of(attribution), address);
+	const struct copy_mapping *mapping = copy_mappings_find(&attribution->mappings, address);
 	const size_t index = mapping ? (size_t)(mapping - attribution->mappings.all) :
 				       attribution->mappings.count;
 	struct memory_row *all;

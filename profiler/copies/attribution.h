@@ -36,9 +36,6 @@ void attribution_waited(struct attribution *attribution, enum tlb_size size, uin
 void attribution_executed(struct attribution *attribution, const struct code_block *block,
 			  const uint64_t *addresses, uint64_t next);
 
-/* Its mappings changed: they are read again when they are needed. */
-void attribution_mapped(struct attribution *attribution);
-
 void attribution_end(struct attribution *attribution);
 
 /*

@@ -14,7 +14,6 @@
 #include "code_block.h"
 #include "copy.h"
 #include "copy_mappings.h"
-#include "skim_plan.h"
 
 /* Number of a block in the stream: sign-extended, no address looks like it. */
 #define STREAM_TAG UINT64_C(0xffffffff80000000)
@@ -47,7 +46,6 @@ struct cached_block {
 	/* Words in the stream, of the parts before it as well: the block's number first. */
 	uint8_t records;
 	bool plain;		/* all slots are SLOT_RECORD */
-	struct skim_plan skim;
 	/*
 	 * From `offset`: where the program's registers are saved, if it is the first part, and
 	 * where each of its instructions is.  No starts: its code is not there, only an exit.
@@ -55,7 +53,6 @@ struct cached_block {
 	uint8_t body;
 	uint16_t *starts;
 	struct slot *slots;	/* one for each reference */
-	struct skim_place *places;	/* of `skim` */
 };
 
 /* Why code reached an int3. */
@@ -94,7 +91,6 @@ struct translator {
 	size_t patch_count, patch_capacity, slot_count, slot_capacity;
 	size_t unprotected;	/* pages that have to be write-protected */
 	struct copy_mappings mappings;	/* of the current copy */
-	bool whole;
 };
 
 /* Bytes that one more block needs at most. */

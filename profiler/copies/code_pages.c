@@ -9,7 +9,7 @@ static void look_at_mapping(struct translator *translator, uint64_t address, str
 {
 	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, address);
 
-	page->writable = mapping && mapping->writable && !mapping->shared && !translator->whole;
+	page->writable = mapping && mapping->writable && !mapping->shared;
 	page->protected = false;
 	if (page->writable)
 		translator->unprotected++;

@@ -51,9 +51,6 @@ static int begin(pid_t pid, void *context)
 {
 	struct run *run = context;
 
-	if (run->options.window.whole)
-		return workers_follow_program(&run->workers, pid,
-					      run->options.sampling.first_window);
 	if (sampling_begin(&run->sampling, pid, !run->options.pid) < 0)
 		return -1;
 	run->began = true;
@@ -68,7 +65,7 @@ static int prepare(struct run *run)
 		.window = &options->window,
 		.arms = options->arms.slices ? &options->arms : NULL,
 		/* The placement of memory is acted on soon. */
-		.urgent = options->window.whole || options->window.dram.l2_bytes ||
+		.urgent = options->window.dram.l2_bytes ||
 			  (options->arms.slices && !options->pid),
 	};
 	const uint32_t count = options->workers ? options->workers : workers_spare();
@@ -81,8 +78,6 @@ static int prepare(struct run *run)
 	if (workers_start(&run->workers, count, &work, options->out,
 			  options->sampling.first_window) < 0)
 		return -1;
-	if (options->window.whole)
-		return 0;
 	run->failed = "cannot start tlbcost-injector";
 	if (next_to_us(injector, sizeof(injector), "tlbcost-injector") < 0)
 		return -1;
@@ -94,9 +89,7 @@ static int prepare(struct run *run)
 
 static int run_program(struct run *run)
 {
-	const struct program_hooks hooks = {
-		begin, run, run->options.window.whole ? NULL : &run->hook,
-	};
+	const struct program_hooks hooks = { begin, run, &run->hook };
 	int code = program_run(&run->program, &hooks);
 
 	if (code < 0)
@@ -165,22 +158,6 @@ static const char *refused(const struct run *run)
 	return why;
 }
 
-/* Of a program that was followed itself: what its windows stand for is their own time. */
-static int finish_whole(struct run *run, const char *name)
-{
-	const uint32_t first = run->options.sampling.first_window;
-	const struct copies_summary summary = {
-		.program = name, .state = "good", .whole = true,
-		.wall_ns = run->end_ns - run->program.start_ns,
-		.threads_seen = 1, .processes_seen = 1, .workers = 1,
-		.lost_workers = workers_finish(&run->workers),
-	};
-	const struct copies_rows none = { 0 };
-
-	run->failed = run->options.out;
-	return copies_table_write(&none, &summary, run->options.out, first);
-}
-
 /* Write the tables.  Returns 0, or -1 with errno and run->failed. */
 static int finish(struct run *run, const char *name)
 {
@@ -216,8 +193,7 @@ static int conclude(struct run *run, int code)
 	if (!run->options.pid && !run->program.started)
 		return complain(code, run->options.program.argv[0], code == EXIT_NOT_FOUND ?
 				"not found" : "it cannot be executed", NULL);
-	if ((run->options.window.whole ? finish_whole : finish)
-		    (run, name_of(run, path, sizeof(path))) < 0)
+	if (finish(run, name_of(run, path, sizeof(path))) < 0)
 		return complain(EXIT_OWN_FAILURE, run->failed, strerror(errno), NULL);
 	why = run->options.pid ? refused(run) : NULL;
 	if (why)

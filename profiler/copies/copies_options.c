@@ -48,8 +48,6 @@ static const char help[] =
 	"  --until-seconds N    with --arms: once four copies were measured, begin with\n"
 	"                       none that would end later than N seconds after the start\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
-	"  --whole              follow COMMAND itself, from its first instruction on, until it ends\n"
-	"                       or starts a thread or a program: no copies\n"
 	"  --window-seconds N   give up a window after N seconds; default 5\n"
 	"  --workers N          copies that are followed at the same time\n"
 	"\n"
@@ -88,7 +86,7 @@ static bool fraction(const char *text, double *value)
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
 	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_SHARED,
-	OPTION_TEXT, OPTION_THREAD, OPTION_UNTIL, OPTION_WHOLE, OPTION_WINDOW,
+	OPTION_TEXT, OPTION_THREAD, OPTION_UNTIL, OPTION_WINDOW,
 	OPTION_WORKERS, OPTION_MODEL,
 };
 
@@ -178,9 +176,6 @@ static int take_option(struct copies_options *options, int c, const char *name)
 	case OPTION_TEXT:
 		options->arms.text = true;
 		return -1;
-	case OPTION_WHOLE:
-		options->window.whole = true;
-		return -1;
 	case OPTION_HELP:
 		fputs(help, stdout);
 		return fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE;
@@ -212,8 +207,6 @@ static int check(struct copies_options *options, char **rest)
 		return misuse(wrong, "");
 	if (!options->out)
 		return misuse("no --out FOLDER was given", "");
-	if (options->pid && options->window.whole)
-		return misuse("--whole and --pid were given", "");
 	if (options->pid && *rest)
 		return misuse("a COMMAND and --pid were given", "");
 	if (!options->pid && !*rest)
@@ -263,7 +256,6 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "view", required_argument, NULL, OPTION_MODEL },
 		{ "view-core", required_argument, NULL, OPTION_MODEL },
 		{ "warm", required_argument, NULL, OPTION_MODEL },
-		{ "whole", no_argument, NULL, OPTION_WHOLE },
 		{ "window-seconds", required_argument, NULL, OPTION_WINDOW },
 		{ "workers", required_argument, NULL, OPTION_WORKERS },
 		{ NULL, 0, NULL, 0 },

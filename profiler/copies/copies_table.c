@@ -109,9 +109,6 @@ static void write_header(struct table *table, const struct copies_rows *rows,
 	table_key(table, "processes_seen", "%" PRIu64, summary->processes_seen);
 	table_key(table, "workers", "%u", summary->workers);
 	table_key(table, "lost_workers", "%u", summary->lost_workers);
-	table_key(table, "whole", "%d", summary->whole);
-	if (summary->whole)
-		return;
 	if (budget->most_copies)
 		table_key(table, "budget_copies", "%" PRIu64, budget->most_copies);
 	else

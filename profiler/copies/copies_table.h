@@ -39,7 +39,6 @@ struct copies_summary {
 	pid_t pid;
 	const char *program;		/* its name; NULL: not known */
 	const char *state;		/* a word: "good", or why there are no more copies */
-	bool whole;			/* the program itself was followed, no copies: no budget */
 	const struct budget *budget;
 	uint64_t seed, wall_ns, cpu_ns, threads_seen, processes_seen;
 	uint32_t workers, lost_workers;

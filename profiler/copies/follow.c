@@ -13,13 +13,11 @@
 #include "faults.h"
 #include "following.h"
 #include "replay.h"
-#include "shared_buffers.h"
 #include "step.h"
 #include "stream.h"
 #include "tracee.h"
 #include "translate.h"
 #include "vdso.h"
-#include "whole.h"
 
 static int at_fault(struct following *following, int signal_number);
 
@@ -41,15 +39,12 @@ static int at_step(struct following *following, uint64_t address)
 		return following_end(following, FOLLOW_FAILED);
 	rc = step(following->copy, &instruction, &following->registers, addresses);
 	/* It wrote to a page whose writes we notice: execute it again. */
-	if (rc == SIGSEGV && !following->limits->whole && !instruction.repeats &&
-	    at_fault(following, rc) == CONTINUES)
+	if (rc == SIGSEGV && !instruction.repeats && at_fault(following, rc) == CONTINUES)
 		rc = step(following->copy, &instruction, &following->registers, addresses);
 	following->followed->stepped++;
 	if (rc != 0) {
 		following->followed->call = rc;
 		following->followed->address = address;
-		if (rc > 0 && following->limits->whole)
-			return whole_signal(following, rc);
 		return following_end(following, rc > 0 ? FOLLOW_FAULT : FOLLOW_FAILED);
 	}
 	stream_add(&following->stream, block, addresses);
@@ -91,8 +86,6 @@ static int at_exit(struct following *following, uint32_t offset)
 	case EXIT_REFUSE:
 		following->registers.rip = code_exit.target;
 		following->followed->address = code_exit.target;
-		if (following->limits->whole)
-			return whole_step(following);
 		return following_end(following, FOLLOW_INSTRUCTION);
 	case EXIT_CONTINUES:
 	case EXIT_AGAIN:
@@ -147,12 +140,11 @@ static int at_fault(struct following *following, int signal_number)
 /* Let it run to its next stop, and handle that. */
 static int go_on(struct following *following)
 {
-	int status, signal_number, caught_up;
+	int status, signal_number;
 	uint64_t address;
 
 	if (ptrace(PTRACE_CONT, following->copy->pid, NULL, NULL) < 0)
 		return following_end(following, FOLLOW_EXITED);
-	caught_up = stream_catch_up(&following->stream) < 0 ? errno : 0;
 	if (tracee_wait(following->copy->pid, following->deadline_ns, &status) < 0) {
 		if (errno != ETIMEDOUT)
 			return following_end(following, FOLLOW_EXITED);
@@ -164,21 +156,15 @@ static int go_on(struct following *following)
 	if (!WIFSTOPPED(status))
 		return following_end(following, FOLLOW_EXITED);
 	following->followed->stops++;
-	if (caught_up) {
-		errno = caught_up;
-		return following_end(following, FOLLOW_FAILED);
-	}
 	if (TRACEE_EVENT(status))
 		return CONTINUES;
 	signal_number = WSTOPSIG(status);
 	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &following->registers) < 0)
 		return following_end(following, FOLLOW_EXITED);
-	if (signal_number == SIGTRAP && !(following->limits->whole && whole_is_sent(following)))
+	if (signal_number == SIGTRAP)
 		return at_trap(following);
 	if (signal_number == SIGSEGV && following_is_at_guard(following, &address))
 		return following_at_guard(following, address);
-	if (following->limits->whole)
-		return whole_signal(following, signal_number);
 	if (signal_number == SIGSEGV || signal_number == SIGBUS)
 		return at_fault(following, signal_number);
 	following->followed->call = signal_number;
@@ -197,12 +183,8 @@ static int begin(struct following *following)
 		following->followed->address = copy->start.rip;
 		return following_end(following, FOLLOW_INSTRUCTION);
 	}
-	if (!following->limits->whole &&
-	    shared_memory_isolate(&following->shared, copy, &following->registers, true) < 0)
-		return following_end(following, FOLLOW_FAILED);
-	if (following_map_area(following) < 0 ||
-	    (following->limits->whole && shared_buffers_map(following) < 0) ||
-	    code_pages_begin(translator, copy) < 0)
+	if (shared_memory_isolate(&following->shared, copy, &following->registers, true) < 0 ||
+	    following_map_area(following) < 0 || code_pages_begin(translator, copy) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	next = stream_start(&following->stream);
 	if (copy_write(copy, translator->area + AREA_NEXT, &next, sizeof(next)) < 0)
@@ -222,8 +204,6 @@ static void run(struct following *following)
 		if (rc == CONTINUES && following->deadline_ns && clock_ns() > following->deadline_ns)
 			rc = following_end(following, FOLLOW_TIME);
 	}
-	if (following->followed->end == FOLLOW_EXITED)
-		stream_catch_up(&following->stream);
 	if (following->followed->end == FOLLOW_ENOUGH || following->followed->end == FOLLOW_EXITED)
 		return;
 	/* What it did up to here counts. */
@@ -242,7 +222,6 @@ int follow(struct translator *translator, struct copy *copy, struct recording *r
 
 	memset(followed, 0, sizeof(*followed));
 	translator->watcher = watcher;
-	translator->whole = limits->whole;
 	if (stream_open(&following.stream, translator, copy, watcher) < 0)
 		return -1;
 	if (limits->time_ns)
@@ -255,10 +234,7 @@ int follow(struct translator *translator, struct copy *copy, struct recording *r
 	/* Killed while it was looked at. */
 	if (followed->end == FOLLOW_FAILED && errno == ESRCH)
 		followed->end = FOLLOW_EXITED;
-	if (limits->whole && followed->end != FOLLOW_EXITED)
-		whole_release(&following);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	shared_buffers_unmap(&following.stream);
 	shared_memory_free(&following.shared);
 	stream_close(&following.stream);
 	return 0;

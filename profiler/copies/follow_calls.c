@@ -9,7 +9,6 @@
 #include "calls.h"
 #include "code_cache.h"
 #include "replay.h"
-#include "whole.h"
 
 #define CALL_INSTRUCTION_BYTES 2u
 
@@ -81,10 +80,6 @@ int following_at_call(struct following *following, uint64_t address)
 	following->followed->calls++;
 	following->followed->call = (long)r->rax;
 	following->followed->address = address;
-	if (following->limits->whole) {
-		r->rip = address;
-		return whole_call(following);
-	}
 	r->rip = address + CALL_INSTRUCTION_BYTES;
 	if (!replayed(following, &rc)) {
 		switch (calls_decide(following->copy, r, &limits)) {

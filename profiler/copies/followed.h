@@ -3,7 +3,6 @@
 #ifndef TLBCOST_COPIES_FOLLOWED_H
 #define TLBCOST_COPIES_FOLLOWED_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum follow_end {
@@ -26,8 +25,6 @@ struct followed {
 
 struct follow_limits {
 	uint64_t time_ns;	/* most real time; 0: any */
-	/* Whole: the process is a program launched for this, all of its calls are real. */
-	bool whole;
 };
 
 #endif

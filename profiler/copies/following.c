@@ -31,10 +31,9 @@ int64_t following_call(struct following *following, long number, const uint64_t 
 	return result;
 }
 
-static uint64_t guard_of(const struct translator *translator, unsigned buffer)
+static uint64_t guard_of(const struct translator *translator)
 {
-	return translator->area + AREA_BUFFER + buffer * (uint64_t)AREA_BUFFER_STEP +
-	       AREA_BUFFER_BYTES;
+	return translator->area + AREA_BUFFER + AREA_BUFFER_BYTES;
 }
 
 /* The area is at the same place in each copy, unless something of the program's is there now. */
@@ -60,12 +59,8 @@ int following_map_area(struct following *following)
 		return -1;
 	/* Code refers to the area by GS, and to itself by distances: it may be anywhere. */
 	translator->area = (uint64_t)area;
-	for (unsigned i = 0; i < AREA_BUFFERS; i++) {
-		guard[0] = guard_of(translator, i);
-		if (following_call(following, SYS_mprotect, guard) < 0)
-			return -1;
-	}
-	return 0;
+	guard[0] = guard_of(translator);
+	return following_call(following, SYS_mprotect, guard) < 0 ? -1 : 0;
 }
 
 int following_set_registers(struct following *following)
@@ -87,23 +82,12 @@ static int make_space(struct following *following, uint64_t next)
 	return copy_write(following->copy, translator->area + AREA_RECENT, zeros, sizeof(zeros));
 }
 
-/* A program that is followed from its start may write to such code, unnoticed. */
-static bool may_change(const struct translator *translator, uint64_t address)
-{
-	const struct copy_mapping *mapping;
-
-	if (!translator->whole)
-		return false;
-	mapping = copy_mappings_find(&translator->mappings, address);
-	return mapping && mapping->writable;
-}
-
 /* Translate what is at the address.  NULL with ->followed->end set. */
 static struct cached_block *block_at(struct following *following, uint64_t address)
 {
 	struct translator *translator = following->translator;
 	const size_t before = translator->count;
-	struct cached_block *block = NULL;
+	struct cached_block *block;
 
 	following->registers.rip = following->followed->address = address;
 	if (code_cache_full(translator) && make_space(following, address) < 0) {
@@ -111,8 +95,7 @@ static struct cached_block *block_at(struct following *following, uint64_t addre
 		return NULL;
 	}
 	errno = EFAULT;
-	if (!may_change(translator, address))
-		block = translate_code(translator, following->copy, address);
+	block = translate_code(translator, following->copy, address);
 	following->followed->translated += translator->count - before;
 	if (!block)
 		following_end(following, errno == EFAULT ? FOLLOW_INSTRUCTION : FOLLOW_FAILED);
@@ -191,7 +174,7 @@ unsigned long long *following_register(struct user_regs_struct *r, unsigned numb
 /* Whether it has only filled its buffer, at that address. */
 bool following_is_at_guard(const struct following *following, uint64_t *address)
 {
-	const uint64_t guard = guard_of(following->translator, following->stream.buffer);
+	const uint64_t guard = guard_of(following->translator);
 	siginfo_t info;
 
 	if (ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) < 0 ||
@@ -209,8 +192,7 @@ int following_at_guard(struct following *following, uint64_t address)
 
 	if (!block || stream_turn(&following->stream, address,
 				  following_register(&following->registers,
-						     block->first)) < 0 ||
-	    (!following->limits->whole && stream_catch_up(&following->stream) < 0))
+						     block->first)) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	if (following_set_registers(following) < 0)
 		return following_end(following, FOLLOW_FAILED);

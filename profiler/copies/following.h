@@ -17,7 +17,7 @@ struct following {
 	const struct follow_limits *limits;
 	struct followed *followed;
 	struct stream stream;
-	struct shared_memory shared;	/* of the copy; empty if the program itself is followed */
+	struct shared_memory shared;	/* of the copy */
 	/* The program's, whenever translated code ends; else those of the last stop. */
 	struct user_regs_struct registers;
 	uint64_t deadline_ns;	/* 0: none */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "area.h"
-#include "skim.h"
 #include "translate.h"
 
 int stream_open(struct stream *stream, const struct translator *translator, const struct copy *copy,
@@ -26,7 +25,7 @@ void stream_close(struct stream *stream)
 
 uint64_t stream_start(const struct stream *stream)
 {
-	return stream->translator->area + AREA_BUFFER + stream->buffer * (uint64_t)AREA_BUFFER_STEP;
+	return stream->translator->area + AREA_BUFFER;
 }
 
 /*
@@ -141,42 +140,30 @@ static const struct cached_block *block_at(const struct translator *translator,
 	return NULL;
 }
 
+static const struct cached_block *first_part(const struct cached_block *block)
+{
+	while (block->before)
+		block = block->before;
+	return block;
+}
+
 /* Each block is complete when the next one is known.  Returns 0, or -1 with errno. */
 static int give(struct stream *stream, const uint64_t *records, size_t count)
 {
-	const struct watcher *watcher = stream->watcher;
-	struct skim skim = {
-		.translator = stream->translator, .fs_base = stream->fs_base,
-		.record = records, .end = records + count,
-	};
+	const uint64_t *const end = records + count;
 
-	while (skim.record < skim.end) {
-		const struct cached_block *block =
-			block_at(stream->translator, skim.record, skim.end);
+	while (records < end) {
+		const struct cached_block *block = block_at(stream->translator, records, end);
 
 		if (!block)
 			return -1;
-		stream_settle(stream, block->skim.address);
+		stream_settle(stream, first_part(block)->code.address);
 		if (stream->enough)
 			break;
-		if (watcher->skim) {
-			watcher->skim(watcher->context, &skim);
-			block = block_at(stream->translator, skim.record, skim.end);
-			if (!block)
-				return -1;
-		}
-		hold(stream, block, skim.record);
-		skim.record += block->records;
+		hold(stream, block, records);
+		records += block->records;
 	}
 	return 0;
-}
-
-int stream_catch_up(struct stream *stream)
-{
-	const size_t count = stream->waiting;
-
-	stream->waiting = 0;
-	return give(stream, stream->full, count);
 }
 
 /* Read what is before `end`.  Returns 0, or -1 with errno. */
@@ -189,14 +176,9 @@ static int read_to(struct stream *stream, uint64_t end)
 		errno = EPROTO;
 		return -1;
 	}
-	if (stream_catch_up(stream) < 0 ||
-	    (bytes && !stream->shared &&
-	     copy_read(stream->copy, begin, stream->records, bytes) < 0))
+	if (bytes && copy_read(stream->copy, begin, stream->records, bytes) < 0)
 		return -1;
-	stream->full = stream->shared ? stream->shared + stream->buffer * (AREA_BUFFER_STEP / 8) :
-					stream->records;
-	stream->waiting = bytes / sizeof(uint64_t);
-	return 0;
+	return give(stream, stream->records, bytes / sizeof(uint64_t));
 }
 
 int stream_drain(struct stream *stream)
@@ -205,8 +187,7 @@ int stream_drain(struct stream *stream)
 	const uint64_t begin = stream_start(stream);
 	uint64_t end;
 
-	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0 || read_to(stream, end) < 0 ||
-	    stream_catch_up(stream) < 0)
+	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0 || read_to(stream, end) < 0)
 		return -1;
 	return end == begin ? 0 : copy_write(stream->copy, next, &begin, sizeof(begin));
 }
@@ -226,9 +207,6 @@ int stream_turn(struct stream *stream, uint64_t address, unsigned long long *fir
 	}
 	if ((bytes && copy_read(stream->copy, end, part, bytes) < 0) || read_to(stream, end) < 0)
 		return -1;
-	/* The other one was given: read_to() saw to that. */
-	if (stream->shared)
-		stream->buffer = (stream->buffer + 1) % AREA_BUFFERS;
 	begin = stream_start(stream);
 	if (bytes && copy_write(stream->copy, begin, part, bytes) < 0)
 		return -1;

@@ -23,14 +23,6 @@ struct stream {
 	const struct cached_block *held;
 	uint64_t held_addresses[CODE_BLOCK_MOST_REFERENCES];
 	uint64_t *records;		/* AREA_BUFFER_BYTES */
-	/*
-	 * All buffers, as the program has them, too; NULL: records are copied from the one there
-	 * is.
-	 */
-	const uint64_t *shared;
-	unsigned buffer;		/* index of the current one */
-	const uint64_t *full;		/* `records`, or one that is shared */
-	size_t waiting;			/* words of it that were not given yet */
 };
 
 /* Returns 0, or -1 with errno ENOMEM. */
@@ -55,11 +47,9 @@ void stream_add(struct stream *stream, const struct cached_block *block, const u
 
 /*
  * The copy faulted at `address` in the guard page: empty its buffer, so that it can continue.
- * `first`: its register that holds where the current block's records are; set anew.  The watcher
- * gets what was read by stream_catch_up(), while the copy runs, or before anything else is read.
- * Each returns as stream_drain().
+ * `first`: its register that holds where the current block's records are; set anew.  Returns as
+ * stream_drain().
  */
 int stream_turn(struct stream *stream, uint64_t address, unsigned long long *first);
-int stream_catch_up(struct stream *stream);
 
 #endif

@@ -170,7 +170,7 @@ bool timed_cores_are_new_to(const struct timed_cores *timed, uint64_t address, u
 
 /*
  * The ages of a page's entry.  If nothing walked to it in this window, which began `time`
- * references ago, it is older than that; in a whole run, it is new.
+ * references ago, it is older than that.
  */
 static struct recency_ages look(const struct timed_cores *timed, unsigned kind, uint64_t page,
 				uint64_t time)
@@ -178,8 +178,6 @@ static struct recency_ages look(const struct timed_cores *timed, unsigned kind, 
 	const uint64_t older = time ? time : 1;
 	struct recency_ages ages = recency_look(timed->walks[kind], page, time);
 
-	if (timed->options->whole)
-		return ages;
 	if (!ages.page)
 		ages.page = older;
 	if (!ages.line)

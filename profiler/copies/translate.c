@@ -6,18 +6,16 @@
 #include <string.h>
 
 #include "code_pages.h"
-#include "skim_places.h"
 #include "step.h"
 #include "translation.h"
 #include "vdso.h"
 #include "watcher.h"
 
 /* Of a part, in one piece of memory: its record, with lists of this length. */
-static struct cached_block *allocate(unsigned count, unsigned references, unsigned places)
+static struct cached_block *allocate(unsigned count, unsigned references)
 {
 	struct cached_block *block =
-		malloc(sizeof(*block) + places * sizeof(struct skim_place) +
-		       references * (sizeof(struct slot) + sizeof(struct code_reference)) +
+		malloc(sizeof(*block) + references * (sizeof(struct slot) + sizeof(struct code_reference)) +
 		       count * (sizeof(struct code_instruction) + sizeof(uint16_t)));
 	struct code_instruction *list;
 	struct code_reference *copied;
@@ -25,8 +23,7 @@ static struct cached_block *allocate(unsigned count, unsigned references, unsign
 	if (!block)
 		return NULL;
 	block->slots = (struct slot *)(block + 1);
-	block->places = (struct skim_place *)(block->slots + references);
-	list = (struct code_instruction *)(block->places + places);
+	list = (struct code_instruction *)(block->slots + references);
 	copied = (struct code_reference *)(list + count);
 	block->starts = (uint16_t *)(copied + references);
 	block->code = (struct code_block){
@@ -71,7 +68,7 @@ static struct cached_block *keep_part(const struct translation *made, unsigned i
 	const bool last = index + 1 == made->part_count;
 	struct cached_block *block =
 		allocate((unsigned)part->instructions - earlier->instructions,
-			 (unsigned)part->references - earlier->references, part->references);
+			 (unsigned)part->references - earlier->references);
 
 	if (!block)
 		return NULL;
@@ -87,7 +84,6 @@ static struct cached_block *keep_part(const struct translation *made, unsigned i
 	block->first = (uint8_t)made->first;
 	block->second = (uint8_t)made->second;
 	block->records = part->records;
-	skim_plan_make(block);
 	return block;
 }
 

@@ -51,7 +51,7 @@ static int clock_at(const struct translator *translator, uint64_t address)
 
 bool vdso_is_clock(const struct translator *translator, uint64_t address)
 {
-	return !translator->whole && clock_at(translator, address) < VDSO_CLOCKS;
+	return clock_at(translator, address) < VDSO_CLOCKS;
 }
 
 /* What the clock showed `late_ns` ago. */

@@ -9,7 +9,6 @@
 #include "code_block.h"
 
 struct instruction;	/* decoded: instruction.h */
-struct skim;		/* skim.h */
 
 struct watcher {
 	/*
@@ -30,13 +29,6 @@ struct watcher {
 	 */
 	bool (*executed)(void *context, const struct code_block *block,
 			 const uint64_t *addresses, uint64_t next);
-	/*
-	 * May execute blocks that come next by skim(); for the others, executed() is called.  May
-	 * be NULL.
-	 */
-	void (*skim)(void *context, struct skim *skim);
-	/* Of a program that is followed from its start: its mappings changed.  May be NULL. */
-	void (*mapped)(void *context);
 	void *context;
 };
 

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 
 #include "dataflow.h"
-#include "skim.h"
-#include "stretch.h"
 #include "window_models.h"
 #include "window_state.h"
 
@@ -36,11 +34,6 @@ static bool executed(void *context, const struct code_block *block, const uint64
 {
 	struct windows *windows = context;
 
-	if (windows->options->whole) {
-		window_models_execute(windows, block, addresses, next);
-		stretch_continue(windows);
-		return !windows->failed;
-	}
 	if (kept_blocks_add(&windows->kept, block, addresses, next) < 0) {
 		windows->failed = true;
 		return false;
@@ -82,41 +75,12 @@ static void model_kept(struct windows *windows)
 	window_models_stop(windows);
 }
 
-static void transferred(void *context, const struct code_block *block, uint64_t next)
-{
-	attribution_executed(context, block, NULL, next);
-}
-
-/* Between parts that the cores see, and their ends, only the TLBs and the stacks change. */
-static void skim_part(void *context, struct skim *part)
-{
-	struct windows *windows = context;
-	struct skim_use use = { .until = windows->phase_ends, .transferred = transferred,
-				.context = windows->attribution };
-	uint64_t instructions;
-
-	if (!windows->options->whole || windows->modelling)
-		return;
-	if (windows->stretch_ends < use.until)
-		use.until = windows->stretch_ends;
-	instructions = skim(part, &windows->feed, &use);
-	windows->instructions += instructions;
-	windows->row.instructions += instructions;
-}
-
 static void *translated(void *context, const struct code_block *block,
 			const struct instruction *decoded)
 {
 	const struct windows *windows = context;
 
 	return windows->options->timed ? dataflow_of(block, decoded) : NULL;
-}
-
-static void mapped(void *context)
-{
-	struct windows *windows = context;
-
-	attribution_mapped(windows->attribution);
 }
 
 static void forgotten(void *context, void *watched)
@@ -144,7 +108,7 @@ struct windows *windows_make(const struct window_options *options)
 	windows->options = options;
 	windows->watcher = (struct watcher){
 		.translated = translated, .forgotten = forgotten, .clearing = clearing,
-		.executed = executed, .skim = skim_part, .mapped = mapped, .context = windows,
+		.executed = executed, .context = windows,
 	};
 	windows->attribution = attribution_make();
 	if (options->dram.l2_bytes)
@@ -216,13 +180,9 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	if (options->timed)
 		timed_cores_begin(&windows->timed, copy->program, start->at_cpu_ns,
 				  resident_bytes(copy->pid));
-	if (options->timed && !options->whole) {
+	if (options->timed) {
 		fresh_pages_free(&windows->fresh);
 		fresh_pages_read(&windows->fresh, copy->pid);
-	}
-	if (options->whole) {
-		window_models_count(windows);
-		stretch_begin(windows);
 	}
 	return attribution_begin(windows->attribution, copy, start->number);
 }
@@ -230,10 +190,7 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 int windows_end(struct windows *windows, const struct followed *followed)
 {
 	window_models_are_of(windows);
-	if (!windows->options->whole)
-		model_kept(windows);
-	else if (windows->modelling && windows->timed_from < windows->feed.clock)
-		window_models_read_clock(windows);
+	model_kept(windows);
 	window_models_stop(windows);
 	window_models_add_row(windows, followed);
 	attribution_end(windows->attribution);

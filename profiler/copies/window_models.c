@@ -128,7 +128,7 @@ void window_models_execute(struct windows *windows, const struct code_block *blo
 	windows->row.instructions += block->instruction_count;
 	if (windows->modelling && block->watched)
 		timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
-	else if (windows->options->timed && !windows->options->whole && fills_caches(windows))
+	else if (windows->options->timed && fills_caches(windows))
 		timed_cores_touch(&windows->timed, block, addresses);
 }
 

@@ -34,7 +34,6 @@ struct window_options {
 	uint32_t cycle_ps;		/* of the core's clock; 0: not known */
 	/* Caches of a thread: what misses them is counted by page.  No l2_bytes: nothing is. */
 	struct placement_config dram;
-	bool whole;			/* the whole run is measured, nothing warms */
 };
 
 void window_options_init(struct window_options *options);

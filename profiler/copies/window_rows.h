@@ -20,7 +20,7 @@ struct window_row {
 	uint64_t warm_references, references;	/* before the measured part, and in it */
 	uint64_t instructions;			/* in it */
 	bool timed;
-	uint64_t timed_references;		/* whose time is known: all, but of a whole run */
+	uint64_t timed_references;		/* whose time is known */
 	ticks time[MOST_CORES];
 	struct followed followed;
 	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];

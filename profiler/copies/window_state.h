@@ -4,7 +4,6 @@
 #define TLBCOST_COPIES_WINDOW_STATE_H
 
 #include "attribution.h"
-#include "engine/schedule.h"
 #include "fresh_pages.h"
 #include "kept_blocks.h"
 #include "timed_cores.h"
@@ -36,9 +35,6 @@ struct windows {
 	/* Of a timed part: when it began, of each core, and with which reference. */
 	ticks since[MOST_CORES];
 	uint64_t timed_from;
-	/* Of a whole run: where parts are timed, and when the current phase of one ends. */
-	struct schedule schedule;
-	uint64_t phase_ends, stretch_ends;
 	bool failed;			/* memory ran out */
 	struct window_rows rows;
 };
@@ -60,7 +56,7 @@ static inline uint64_t window_warmed(const struct windows *windows)
 	return window_amount(windows->feed.clock, windows->instructions);
 }
 
-/* What the cores see of a window, or of a stretch: their warm-up, and what is timed. */
+/* What the cores see of a window: their warm-up, and what is timed. */
 static inline uint64_t window_timed_part(const struct windows *windows)
 {
 	return windows->options->core_warm + windows->options->measured;

@@ -13,7 +13,6 @@
 #include "processes.h"
 #include "replay.h"
 #include "translator.h"
-#include "whole.h"
 #include "window.h"
 
 /* Programs with more images than this have the code of some translated again. */
@@ -124,35 +123,6 @@ static void measure_copy(struct work *work, struct worker_job *job, int recorded
 	news->killed_ns = clock_ns();
 }
 
-/*
- * Follow a program that is about to be executed.  It ends, or continues natively; what was seen of
- * it is the last window.
- */
-static int follow_program(struct work *work, struct worker_job *job)
-{
-	const struct follow_limits limits = { .whole = true };
-	const pid_t pid = job->copy.pid;
-	struct translator *translator = translator_of(work, job->image);
-	struct worker_news news = { .what = NEWS_SEIZED, .window = job->start.number };
-	struct followed followed = { .end = FOLLOW_FAILED };
-
-	if (!translator || whole_seize(pid) < 0)
-		news.error = errno;
-	if (tell(work, &news) < 0 || news.error)
-		return news.error ? 0 : -1;
-	news.what = NEWS_READY;
-	if (whole_await(pid, &job->copy) < 0)
-		news.error = errno;
-	else if (windows_begin(work->windows, &job->copy, &job->start) < 0 ||
-		 follow(translator, &job->copy, NULL, &limits, windows_watcher(work->windows),
-			&followed) < 0 ||
-		 windows_end(work->windows, &followed) < 0)
-		news.error = errno;
-	whole_let_go(pid);
-	news.end = followed.end;
-	return tell(work, &news);
-}
-
 static int do_job(struct work *work, struct worker_job *job, int recorded)
 {
 	struct worker_news news = { .what = NEWS_DEAD, .window = job->start.number };
@@ -209,9 +179,6 @@ int worker_run(int socket, const struct worker_options *options, const char *fol
 		switch (job.what) {
 		case JOB_FOLLOW:
 			rc = do_job(&work, &job, recording);
-			break;
-		case JOB_WHOLE:
-			rc = follow_program(&work, &job);
 			break;
 		case JOB_WRITE:
 			rc = write_tables(&work);

@@ -23,7 +23,6 @@ struct worker_options {
 struct worker_job {
 	enum {
 		JOB_FOLLOW,
-		JOB_WHOLE,	/* a process that is about to execute its program: copy.pid */
 		JOB_WRITE,
 	} what;
 	struct copy copy;
@@ -34,7 +33,6 @@ struct worker_job {
 
 struct worker_news {
 	enum {
-		NEWS_SEIZED,	/* it may execute its program */
 		NEWS_DEAD,	/* the copy is; its window is being modelled */
 		NEWS_READY,	/* for the next job */
 		NEWS_WRITTEN,	/* the tables are */

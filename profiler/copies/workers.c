@@ -166,25 +166,6 @@ int workers_give(struct worker *worker, const struct worker_job *job, int record
 	return 0;
 }
 
-int workers_follow_program(struct workers *workers, pid_t pid, uint32_t window)
-{
-	const struct worker_job job = {
-		.what = JOB_WHOLE, .copy = { .pid = pid }, .start = { .number = window },
-	};
-	struct worker *worker = &workers->all[0];
-	struct worker_news news;
-
-	if (workers_give(worker, &job, -1) < 0)
-		return -1;
-	if (recv(worker->socket, &news, sizeof(news), 0) != sizeof(news)) {
-		lose(worker);
-		errno = ECHILD;
-		return -1;
-	}
-	errno = news.error;
-	return news.error ? -1 : 0;
-}
-
 bool workers_hear(struct worker *worker, struct worker_news *news)
 {
 	ssize_t length;

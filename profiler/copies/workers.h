@@ -44,17 +44,11 @@ uint32_t workers_cpus(void);
 uint32_t workers_spare(void);
 
 /*
- * Start them.  Their tables in the folder are numbered from `first`.  A whole run (window->whole)
- * has one.  Returns 0; or -1 with errno, and there are none.
+ * Start them.  Their tables in the folder are numbered from `first`.  Returns 0;
+ * or -1 with errno, and there are none.
  */
 int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,
 		  const char *folder, uint32_t first);
-
-/*
- * The only worker follows a process that is about to execute its program.  Afterwards that is
- * seized, and may do so.  Returns 0, or -1 with errno.
- */
-int workers_follow_program(struct workers *workers, pid_t pid, uint32_t window);
 
 /* Avoid the CPUs that a process may use, if there are others. */
 void workers_avoid(const struct workers *workers, pid_t pid);

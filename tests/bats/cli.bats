@@ -145,28 +145,3 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	run -127 --separate-stderr tlbcost estimate --quiet ./missing
 	[[ ${stderr} == "tlbcost: "*missing* ]]
 }
-
-@test "the configuration file gives an estimate its defaults, and only its owner's and root's counts" {
-	need_program jq
-	unset TLBCOST_CONFIG
-	export XDG_CONFIG_HOME=${PWD}/config
-	mkdir -p config/tlbcost
-	printf 'runs = 2\nquiet = true\n[estimate]\nbackend = "sim"\n' >config/tlbcost/config.toml
-	dear_walks >dear.tsv
-	run -0 --separate-stderr tlbcost estimate --calibration dear.tsv --json made true
-	[[ $(jq ".program.runs | length" made) == 2 ]]
-	run -0 --separate-stderr tlbcost doctor --json found
-	[[ ${output} == *"configuration "*"estimate.backend sim"* ]]
-	[[ $(jq -c '.checks[] | select(.name == "configuration").values | del(.config_file)' found) == \
-		'{"runs":"2","quiet":"true","estimate.backend":"sim"}' ]]
-	printf 'runs = 2\nrun = 3\n' >config/tlbcost/config.toml
-	run -2 --separate-stderr tlbcost estimate true
-	[[ ${stderr} == "tlbcost: ${PWD}/config/tlbcost/config.toml: run: there is no such key"*"hint: runs; there are backend, "* ]]
-	run ! --separate-stderr tlbcost maps
-	[[ ${stderr} == *"run: there is no such key"* ]]
-	# Under sudo that kept the caller's variables the file is the caller's.
-	need_root
-	chown 65534 config/tlbcost/config.toml
-	run -2 --separate-stderr env SUDO_UID=65534 SUDO_GID=65534 "${BUILD}/tlbcost" estimate
-	[[ ${stderr} == *"config.toml is not used: it belongs to user 65534, and this is root"*"no program to estimate"* ]]
-}

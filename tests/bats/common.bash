@@ -10,7 +10,6 @@ export TLBCOST_WAIT_S=${TLBCOST_WAIT_S-0}
 # An estimate is the model's unless a test asks for more: measuring takes seconds.
 export TLBCOST_MEASURE=${TLBCOST_MEASURE-no}
 # Nor do the defaults count of who runs the tests.
-export TLBCOST_CONFIG=no
 
 TREE=$(cd "${BATS_TEST_DIRNAME}/../.." && pwd -P)
 # shellcheck disable=SC2034  # for the tests

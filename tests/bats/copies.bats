@@ -165,131 +165,10 @@ while time.time() < end: pass'
 	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: 0" ]]
 }
 
-followed_until() { # <call>: what ended the last stretch
-	[[ $(key whole) == 1 ]]
-	awk -F '\t' -v call="$1" '!/^[#w]/ { last = $8 " " $9 } END { exit last != "call " call }' \
-		"${OUT}/copy_windows.0.tsv" || { cat "${OUT}/copy_windows.0.tsv" && return 1; }
-}
-
-@test "a program is followed itself: gzip, python3, sqlite3, to exit_group()" {
-	local command
-	need_program sqlite3
-	for command in 'gzip -c "${COPIES}"' '"${BUILD}/venv/bin/python" -c "print(sum(i * i for i in range(50000)))"' \
-		"sqlite3 :memory: 'with recursive n(i) as (values(1) union all select i + 1 from n where i < 20000) select sum(i) from n'"; do
-		rm -f "${OUT}"/*
-		eval "${command}" >"${BATS_TEST_TMPDIR}/expected"
-		eval "timeout 60 \"${COPIES}\" --out \"${OUT}\" --whole -- ${command}" >"${BATS_TEST_TMPDIR}/got"
-		cmp "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
-		followed_until 231
-	done
-}
-
-@test "a program is followed itself where files may not grow: the buffers are not shared" {
-	gzip -c "${COPIES}" >"${BATS_TEST_TMPDIR}/expected"
-	(ulimit -f 3000; exec timeout 60 "${COPIES}" --out "${OUT}" --whole -- gzip -c "${COPIES}") \
-		>"${BATS_TEST_TMPDIR}/got"
-	cmp "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
-	followed_until 231
-}
-
-@test "a program that is followed itself has no file of ours open, and its memory goes when it is killed" {
-	local program worker
-	"${COPIES}" --out "${OUT}" --whole -- bash -c 'while :; do :; done' 3>&- &
-	local copies=$! code=0
-	for ((i = 0; i < 100; i++)); do
-		sleep 0.05
-		program=$(pgrep -P "${copies}" -x bash) && worker=$(pgrep -P "${copies}" -x tlbcost-worker) &&
-			grep -q memfd "/proc/${program}/maps" && break
-	done
-	sleep 0.2
-	grep -q memfd "/proc/${worker}/maps"
-	run readlink "/proc/${program}/fd/"* "/proc/${worker}/fd/"*
-	[[ ${output} == */* && ${output} != *memfd* ]]
-	kill -KILL "${program}"
-	wait "${copies}" || code=$?
-	((code == 137))
-	[[ ! -e /proc/${worker} ]]
-	nothing_left
-}
-
-@test "a program that is followed itself may be killed at any instant" {
-	local program copies code
-	for ((i = 0; i < 20; i++)); do
-		"${COPIES}" --out "${OUT}" --whole -- bash -c 'while :; do :; done' 3>&- &
-		copies=$! code=0
-		wait_until pgrep -P "${copies}" -x bash
-		program=$(pgrep -P "${copies}" -x bash)
-		sleep "0.0$((RANDOM % 9))"
-		kill -KILL "${program}"
-		# Its parent is notified only after its tracer has reaped it.
-		wait_until has_ended "${copies}" || { pkill -KILL -P "${copies}" && return 1; }
-		wait "${copies}" || code=$?
-		((code == 137))
-	done
-	nothing_left
-}
-
-@test "a program that is followed itself is let go where it starts a process" {
-	run -3 timeout 60 "${COPIES}" --out "${OUT}" --whole -- sh -c 'ls /proc/self/exe; exit 3'
-	[[ ${output} == /proc/self/exe ]]
-	followed_until 56 || followed_until 58 || followed_until 435
-}
-
 estimate() { # <argument>...
 	priced_loads >"${OUT}/loads.tsv"
 	run -0 timeout 120 "${BUILD}/tlbcost" estimate --calibration "${OUT}/loads.tsv" --engine copies --no-measure \
 		--runs 1 --json "${OUT}/report.json" "$@"
-}
-
-@test "tlbcost estimate --whole counts every miss of a run" {
-	estimate --whole -- "${BUILD}/workloads/cyclic" --pages 16384 --rounds 2000
-	[[ ${output} == *"following the program from its first instruction to its last"* ]]
-	"${BUILD}/venv/bin/python" - "${OUT}/report.json" <<-'PYTHON'
-		import json, sys
-		report = json.load(open(sys.argv[1]))
-		assert report["simulation"]["copies"]["whole"]
-		walks = sum(row["stlb_misses"] for row in report["simulation"]["counts"]
-		            if row["page_size_bytes"] == 4096 and row["access"] != "fetch")
-		# Each page once when it is filled, too.
-		assert 0 <= walks - 16384 * 2001 < 2000, walks
-	PYTHON
-}
-
-@test "tlbcost estimate --whole of a program with threads follows copies, and says so" {
-	estimate --whole -- "${BUILD}/workloads/threads" --size 64M --count 100000000
-	[[ ${output} == *"copies are followed instead: it starts a thread"* ]]
-	"${BUILD}/venv/bin/python" -c 'import json, sys; assert not json.load(open(sys.argv[1]))["simulation"]["copies"]["whole"]' \
-		"${OUT}/report.json"
-}
-
-@test "signals, faults and interrupted calls of a program that is followed itself" {
-	need_built tests/torture/alone
-	local signal code got
-	for signal in "" 6 9 15; do
-		code=0 got=0
-		# shellcheck disable=SC2086,SC2248  # none is no argument
-		timeout 60 "${BUILD}/tests/torture/alone" ${signal} >"${BATS_TEST_TMPDIR}/expected" 2>&1 || code=$?
-		# shellcheck disable=SC2086,SC2248
-		timeout 60 "${COPIES}" --out "${OUT}" --whole -- "${BUILD}/tests/torture/alone" ${signal} \
-			>"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
-		diff "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
-		((code == got))
-	done
-}
-
-@test "a program that is stopped while it is followed itself continues" {
-	start timeout 60 "${COPIES}" --out "${OUT}" --whole -- bash -c 'for ((i = 0; i < 50000; i++)); do :; done; echo done'
-	local stopped=0 pid
-	for ((i = 0; i < 100 && !stopped; i++)); do
-		sleep 0.05
-		pid=$(pgrep -x bash -P "$(pgrep -x tlbcost-copies -P "${PROCESS}")") || continue
-		kill -STOP "${pid}" && sleep 0.3 && kill -CONT "${pid}" && stopped=1
-	done
-	wait "${PROCESS}"
-	PROCESS=
-	((stopped))
-	[[ $(cat "${BATS_TEST_TMPDIR}/output") == "done" ]]
-	followed_until 231
 }
 
 @test "wrong command lines" {
@@ -303,8 +182,6 @@ estimate() { # <argument>...
 	[[ ${output} == *"--l1d"* ]]
 	run -125 "${COPIES}" --out "${OUT}/nowhere" -- true
 	[[ ${output} == *"No such file"* ]]
-	run -125 "${COPIES}" --out "${OUT}" --whole --pid 1
-	[[ ${output} == *"--whole and --pid"* ]]
 	run -0 "${COPIES}" --help
 	[[ ${output} == *"--overhead"* ]]
 }

@@ -98,7 +98,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	run -4 "${ESTIMATE[@]}" --runs 1 --fail-if 'counters.translation_fraction>1%' true
 	[[ ${output} == *"cannot be decided: a value was not obtained (NA)"*"hint:"* ]]
 	run -2 "${ESTIMATE[@]}" --fail-if 'gainn>5%' touch made
-	[[ ${output} == *"there is no key gainn; the nearest are gain"*$'\n'"  gainn>5%"$'\n'"  ^"*"hint:"* ]]
+	[[ ${output} == *"there is no key gainn; the nearest are gain"*"hint:"* ]]
 	run -2 "${ESTIMATE[@]}" --machine zen4 --fail-if 'gain>5%' touch made
 	[[ ! -e made ]]
 }

@@ -31,7 +31,6 @@ def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate is the model's unless a test asks for more: measuring takes seconds."""
     monkeypatch.setenv("TLBCOST_MEASURE", "no")
     # Nor do the defaults count of who runs the tests.
-    monkeypatch.setenv("TLBCOST_CONFIG", "no")
 
 
 @pytest.fixture

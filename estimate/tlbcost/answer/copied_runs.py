@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +12,8 @@ from pathlib import Path
 
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
-from tlbcost.common.progress import say
 from tlbcost.copies.record import CopiedRun
-from tlbcost.copies.run import (
-    CopyPlan,
-    copies_tool,
-    lost_at,
-    more_may_do,
-    too_few,
-    was_followed_to_its_end,
-)
+from tlbcost.copies.run import CopyPlan, copies_tool, more_may_do, too_few
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, check_outcome
 from tlbcost.simulator.conditions import Conditions
@@ -32,8 +23,6 @@ from tlbcost.simulator.run import Simulation
 _MOST_RUNS = 20
 _REPEATED_S = 7.0
 _MOST_LONG_RUNS = 4
-# One that is shorter is followed itself, from its first instruction on.
-_WHOLE_NS = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +33,13 @@ class Copying:
     launcher: Launcher
     conditions: Conditions
 
-    def tool(self, run: int, *, whole: bool = False) -> Sequence[str]:
+    def tool(self, run: int) -> Sequence[str]:
         """The program is timed on the core as the machine was found up to now."""
         core = self.conditions.core_then(None)
-        folder = _whole_folder(self.launcher) if whole else self.launcher.folder / f"copies{run}"
+        folder = self.launcher.folder / f"copies{run}"
         folder.mkdir()
         option = None if core is None else core.option
-        return copies_tool(dataclasses.replace(self.plan, core=option), folder, whole=whole)
-
-
-def follow_whole(request: EstimateRequest, copying: Copying, runs: Sequence[Outcome]) -> bool:
-    """A short program, or any if asked, is followed itself. Returns whether all was seen."""
-    # Not at the top: pandas takes memory, which a program with a limit needs.
-    from tlbcost.copies.tables import read_tables
-
-    run = runs[0].run
-    short = run is not None and run.cpu_ns < _WHOLE_NS and request.copies is None
-    if not short and not request.whole:
-        return False
-    if request.whole:
-        say("following the program from its first instruction to its last")
-    tool = copying.tool(len(runs), whole=True)
-    outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
-    check_outcome(request.argv[0], outcome, list(runs), ignore_failure=request.ignore_failure)
-    folder = _whole_folder(copying.launcher)
-    tables = read_tables([folder])
-    if was_followed_to_its_end(tables):
-        return True
-    if request.whole:
-        say(f"copies are followed instead: {lost_at(tables)}")
-    shutil.rmtree(folder)
-    return False
+        return copies_tool(dataclasses.replace(self.plan, core=option), folder)
 
 
 def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> None:
@@ -105,16 +70,6 @@ def _wall_s(outcome: Outcome) -> float:
 def run_folders(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:
     """Where the tables of each run's copies are, if it had any."""
     return [launcher.folder / f"copies{i}" for i in range(len(runs))]
-
-
-def tables_of(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:
-    """Where the tables are that count: of the run that was followed itself, if one was."""
-    whole = _whole_folder(launcher)
-    return [whole] if whole.exists() else run_folders(launcher, runs)
-
-
-def _whole_folder(launcher: Launcher) -> Path:
-    return launcher.folder / "whole"
 
 
 def without_copies_of(folders: Sequence[Path], native: Sequence[Outcome]) -> list[Outcome]:

@@ -25,8 +25,7 @@ class EstimateRequest:
 
     `calibration` None: this machine's costs. `nodes` None: NUMA nodes as the machine has them.
     `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
-    cost, or as many as `copies`; both None: the usual share; `whole`: the program itself is
-    followed, from its first instruction to its last. `pid`: a process that already runs,
+    cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `time_budget`: seconds for
     pairs of runs (None: as usual); `system`: root may set THP to "always" for them; `also`: with
@@ -51,7 +50,6 @@ class EstimateRequest:
     walk_cycles: float | None = None
     overhead: float | None = None
     copies: int | None = None
-    whole: bool = False
     pid: int | None = None
     seconds: float | None = None
     children: bool = False
@@ -130,7 +128,6 @@ class EstimateRequest:
         of_copies = {
             "--overhead": self.overhead is not None,
             "--copies": self.copies is not None,
-            "--whole": self.whole,
         }
         without = "--engine valgrind" if self.engine == "valgrind" else self.unsimulated
         for option, given in of_copies.items():
@@ -143,13 +140,6 @@ class EstimateRequest:
         if self.overhead is not None and self.copies is not None:
             raise TlbcostError(
                 "--overhead and --copies both limit the copies", "leave one of them out", USAGE
-            )
-        if self.whole and (self.copies is not None or self.overhead is not None):
-            raise TlbcostError(
-                "--whole follows the program itself, and "
-                f"{'--overhead' if self.copies is None else '--copies'} limits copies of it",
-                "leave one of them out",
-                USAGE,
             )
         of_processes = {"--seconds": self.seconds is not None, "--children": self.children}
         for option, given in of_processes.items():
@@ -172,7 +162,6 @@ class EstimateRequest:
             "--engine copies": self.engine == "copies",
             "--copies": self.copies is not None,
             "--overhead": self.overhead is not None,
-            "--whole": self.whole,
             "--nodes": self.nodes is not None,
         }
         for option, given in excluded.items():
@@ -201,7 +190,6 @@ class EstimateRequest:
             "--runs": self.runs is not None,
             "--prepare": self.prepare is not None,
             "--nodes": self.nodes is not None,
-            "--whole": self.whole,
         }
         for option, given in of_runs.items():
             if given:

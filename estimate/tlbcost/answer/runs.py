@@ -12,11 +12,9 @@ from pathlib import Path
 from tlbcost.answer.backend import Choice
 from tlbcost.answer.copied_runs import (
     Copying,
-    follow_whole,
     repeat,
     run_folders,
     said_by_copies,
-    tables_of,
     without_copies_of,
 )
 from tlbcost.answer.measurement import measure_process, measure_program
@@ -98,8 +96,8 @@ def run_program(
         sampler.stop()
     simulation, copied, why = None, None, None
     if plan.copies is not None:
-        native = without_copies_of(run_folders(launcher, native), native)
-        folders = tables_of(launcher, native)
+        folders = run_folders(launcher, native)
+        native = without_copies_of(folders, native)
         simulation, copied, why = said_by_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
             simulation, copied = None, None
@@ -182,7 +180,7 @@ def _native(
         tool=None if copying is None else copying.tool,
         long_s=_LONG_S if copying is not None and request.runs is None else math.inf,
     )  # fmt: skip
-    if copying is not None and not follow_whole(request, copying, runs):
+    if copying is not None:
         repeat(request, copying, runs)
     return runs, None
 

@@ -7,6 +7,7 @@ import argparse
 import io
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,6 +16,7 @@ from tlbcost.common.arguments import (
     add_details,
     add_exit_codes,
     add_program,
+    add_redact,
     add_reports,
     add_run_options,
     add_runs,
@@ -25,6 +27,7 @@ from tlbcost.common.arguments import (
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.counters.count_findings import CountFindings
@@ -54,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--multiplex", action="store_true", help="run COMMAND once, with events taking turns"
     )
+    add_redact(parser)
     add_run_options(parser)
     add_reports(parser, json="the counts")
     add_runs(parser, 1, "count everything")
@@ -91,6 +95,9 @@ def _count(arguments: argparse.Namespace) -> int:
         show=intervals.show,
     )
     code, findings = count(request)
+    if arguments.redact and argv:
+        counts = replace(findings.counts, command=program_only(argv)[0])
+        findings = replace(findings, counts=counts)
     _print(arguments, findings, intervals)
     return code
 

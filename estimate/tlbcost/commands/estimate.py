@@ -19,7 +19,7 @@ from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
-    from tlbcost.report.condition import Condition
+    from tlbcost.report.condition import Comparison
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,16 +31,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _estimate(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
+    from tlbcost.report.condition import parse_comparison
 
     request = request_of(arguments)
-    condition = None if arguments.fail_if is None else _condition(arguments.fail_if)
+    conditions = [parse_comparison(text) for text in arguments.fail_if]
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
     asked = [option for option, file in files.items() if file is not None]
     _check_simulated(request, asked, arguments.plot)
     others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
     if others is not None:
         _check_others(request, others)
-        if condition is not None:
+        if conditions:
             raise TlbcostError(f"{others} excludes --fail-if", "leave one out", USAGE)
     request.check()
     # Whatever can be refused is refused before anything takes time.
@@ -53,20 +54,14 @@ def _estimate(arguments: argparse.Namespace) -> int:
     if others is not None:
         _estimate_machines(request, arguments)
         return 0
-    return _estimate_here(request, arguments, asked, condition)
-
-
-def _condition(text: str) -> Condition:
-    from tlbcost.report.condition import parse_condition
-
-    return parse_condition(text)
+    return _estimate_here(request, arguments, asked, conditions)
 
 
 def _estimate_here(
     request: EstimateRequest,
     arguments: argparse.Namespace,
     asked: Sequence[str],
-    condition: Condition | None,
+    conditions: Sequence[Comparison],
 ) -> int:
     from tlbcost.answer.document import estimate_document
     from tlbcost.answer.estimate import estimate, with_words
@@ -89,7 +84,7 @@ def _estimate_here(
     )
     if asked:
         _write_attribution(found, arguments, asked[0])
-    return exit_code(condition, document)
+    return exit_code(conditions, document)
 
 
 def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) -> None:
@@ -135,7 +130,6 @@ def _check_others(request: EstimateRequest, option: str) -> None:
         "--engine copies": request.engine == "copies",
         "--copies": request.copies is not None,
         "--overhead": request.overhead is not None,
-        "--whole": request.whole,
     }
     for what, given in of_copies.items():
         if given:

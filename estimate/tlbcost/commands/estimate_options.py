@@ -75,12 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--copies", metavar="N", type=_positive, help="make this many copies, whatever they cost"
     )
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="follow the program itself from its first instruction to its last, 4 to 25 times "
-        "slower: all of its misses, not those of a sample",
-    )
     add_calibration(parser, "use the costs in this calibration table")
     parser.add_argument(
         "--code", metavar="FILE", type=to_file,
@@ -196,7 +190,6 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
         engine=arguments.engine,
         overhead=arguments.overhead,
         copies=arguments.copies,
-        whole=arguments.whole,
         pid=arguments.pid,
         seconds=arguments.seconds,
         children=arguments.children,

@@ -13,11 +13,13 @@ from tlbcost.common.arguments import (
     add_calibration,
     add_details,
     add_exit_codes,
+    add_redact,
     add_reports,
     program_words,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.memory.maps_report import MemoryMaps
@@ -41,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_details(parser)
     add_calibration(parser, "take the TLB's size from this calibration table")
+    add_redact(parser)
     add_reports(parser, output="where it goes otherwise")
     parser.add_argument(
         "--touched", metavar="SECONDS", type=_seconds,
@@ -98,11 +101,12 @@ def _look(arguments: argparse.Namespace) -> int:
     else:
         with launcher_of(None) as launcher:
             code, processes = run_program(launcher, command, reaches)
+    shown = program_only(command) if arguments.redact else command
     maps = MemoryMaps(
         tlbcost_version=version(),
         date=now(),
         machine=machine,
-        argv=command if pid is None else None,
+        argv=shown if pid is None else None,
         reach=reaches,
         processes=processes,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tlbcost.common.arguments import (
     add_details,
     add_exit_codes,
     add_program,
+    add_redact,
     add_reports,
     add_run_options,
     add_time_limit,
@@ -24,6 +26,7 @@ from tlbcost.common.arguments import (
 )
 from tlbcost.common.cleanup import Stopped, until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.names import program_only
 from tlbcost.common.progress import say
 from tlbcost.numa.nodes import SPREADS, parse_count
 
@@ -56,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_calibration(parser, "use the cost of page faults in this calibration table")
     add_details(parser)
+    add_redact(parser)
     add_run_options(parser, ignore_failure=True)
     add_reports(parser)
     parser.add_argument(
@@ -250,5 +254,8 @@ def _study(arguments: argparse.Namespace) -> int:
         ignore_failure=arguments.ignore_failure,
     )
     print_text = functools.partial(print_study, details=arguments.details)
-    give_report(study_placement(request), print_text, to_json, arguments.output, arguments.json)
+    study = study_placement(request)
+    if arguments.redact:
+        study = replace(study, argv=program_only(argv))
+    give_report(study, print_text, to_json, arguments.output, arguments.json)
     return 0

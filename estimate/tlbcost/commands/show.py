@@ -42,11 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
-    from tlbcost.report.condition import exit_code, parse_condition
+    from tlbcost.report.condition import exit_code, parse_comparison
     from tlbcost.report.saved import read_estimate
     from tlbcost.report.text import print_report
 
-    condition = None if arguments.fail_if is None else parse_condition(arguments.fail_if)
+    conditions = [parse_comparison(text) for text in arguments.fail_if]
     files = {"--json": arguments.json, "--output": arguments.output}
     check_files(files, FAILED, {"FILE": [arguments.file]})
     document = read_estimate(arguments.file)
@@ -59,4 +59,4 @@ def run(arguments: argparse.Namespace) -> int:
         stream=sys.stdout,
         exit_code=FAILED,
     )
-    return exit_code(condition, document)
+    return exit_code(conditions, document)

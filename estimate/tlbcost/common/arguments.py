@@ -176,8 +176,9 @@ def add_redact(parser: argparse.ArgumentParser) -> None:
 def add_fail_if(parser: argparse.ArgumentParser) -> None:
     """--fail-if."""
     parser.add_argument(
-        "--fail-if", metavar="CONDITION",
-        help="exit with 3 if the estimate meets this, such as 'gain>5%%' (tlbcost-show(1))",
+        "--fail-if", metavar="CONDITION", action="append", default=[],
+        help="exit with 3 if the estimate meets this, such as 'gain>5%%' (tlbcost-show(1)); may be "
+        "repeated: one of several is enough",
     )  # fmt: skip
 
 

@@ -32,25 +32,12 @@ def width_of(file: TextIO) -> int:
     return min(_WIDEST, max(_NARROWEST, found)) if found else WIDTH
 
 
-class _Style:
-    """What the configuration file says; None: nothing."""
-
-    wanted: bool | None = None
-
-
-def set_style(wanted: bool | None) -> None:
-    """Write bold always or never; None: as is_styled says. The environment still wins."""
-    _Style.wanted = wanted
-
-
 def is_styled(file: TextIO) -> bool:
     """Whether to write bold: on a terminal, unless NO_COLOR or TERM=dumb; or by CLICOLOR_FORCE."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
         return True
-    if _Style.wanted is not None:
-        return _Style.wanted
     return file.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 

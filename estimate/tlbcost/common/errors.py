@@ -15,19 +15,9 @@ SIGNAL_BASE = 128
 
 
 class TlbcostError(Exception):
-    """What failed and why, and what to type next; printed in one place, `__main__`.
+    """What failed and why, and what to type next; printed in one place, `__main__`."""
 
-    `marked`: a text that is wrong, and the index of the character where.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        hint: str | None = None,
-        exit_code: int = FAILED,
-        marked: tuple[str, int] | None = None,
-    ) -> None:
+    def __init__(self, message: str, hint: str | None = None, exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.hint = hint
         self.exit_code = exit_code
-        self.marked = marked

@@ -73,8 +73,6 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
 
     `runs`: whose user time is divided among the windows; the median one counts.
     """
-    if tables.whole:
-        return _stretches(tables, cycles_per_ns)
     stands = _strata(tables.attempts)
     windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
@@ -120,15 +118,6 @@ def _passed_over(stands: pd.DataFrame, timed: pd.DataFrame) -> Floats:
     return more
 
 
-def _stretches(tables: CopyTables, cycles_per_ns: float) -> Weighed:
-    """All of a whole run, each for the time that it takes on the modelled core."""
-    windows = tables.windows[tables.windows["references"] > 0].copy()
-    windows["weight"] = 1.0
-    part = windows["timed_references"].astype(float) / windows["references"]
-    windows["stands_for_ns"] = windows["base_cycles"].astype(float) / part / cycles_per_ns
-    return Weighed(windows, float(windows["references"].sum()), 1.0 if len(windows) else 0.0)
-
-
 def totals(counts: pd.DataFrame, weighed: Weighed) -> dict[tuple[int, str], tuple[int, int, int]]:
     """Misses of the whole program by (page size in bytes, side): of L1, STLB hits, STLB misses."""
     frame = counts.merge(weighed.windows[[*_KEY, "weight"]], on=_KEY)
@@ -151,8 +140,7 @@ def saving(tables: CopyTables, weighed: Weighed) -> Interval | None:
         return None
     base = frame["base_cycles"].to_numpy(float)
     own = 1 - frame["huge_cycles"].to_numpy(float) / base
-    # The first misses of a whole run are of entries that are not there yet.
-    known = np.ones(len(frame)) if tables.whole else 1 - _unknown_share(tables.counts, frame)
+    known = 1 - _unknown_share(tables.counts, frame)
     time = frame["stands_for_ns"].to_numpy(float)
     value, few = float(np.average(own, weights=time)), _few(time)
     lowest = float(np.average(own * known, weights=time))
@@ -193,7 +181,7 @@ def most_walks(tables: CopyTables, weighed: Weighed) -> float:
     Instants that were not looked at may have more of them than those that were.
     """
     frame = weighed.windows[weighed.windows["stands_for_ns"] > 0]
-    if tables.whole or not len(frame):
+    if not len(frame):
         return 1.0
     smallest = tables.counts["page_size_bytes"].min()
     walks = sum(_walks(tables.counts[tables.counts["page_size_bytes"] == smallest], frame))
@@ -227,8 +215,7 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
         median_pause_ns=None if pauses.empty else round(float(pauses.median())),
         longest_pause_ns=None if pauses.empty else round(float(pauses.max())),
         added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
-        seen_fraction=weighed.share if len(attempts) or tables.whole else None,
-        whole=tables.whole,
+        seen_fraction=weighed.share if len(attempts) else None,
         calling=int(((tables.windows["ended"] == "call") | (tables.windows["replayed"] > 0)).sum()),
     )
 

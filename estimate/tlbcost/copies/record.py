@@ -33,9 +33,6 @@ class CopiesRecord:
         float | None,
         doc("share of the program's CPU time that windows stand for", minimum=0, maximum=1),
     ]
-    whole: Annotated[
-        bool, doc("no copies: the program itself was followed, windows are stretches of its run")
-    ]
     calling: Annotated[
         int,
         doc(

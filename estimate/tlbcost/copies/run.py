@@ -74,15 +74,10 @@ def untraceable() -> str | None:
     return f"kernel.yama.ptrace_scope is {rights.scope}: {who}"
 
 
-def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequence[str]:
-    """The launcher to run the program with, and its options; it writes tables to `folder`.
-
-    `whole`: no copies, the program itself is followed.
-    """
+def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
+    """The launcher to run the program with, and its options; it writes tables to `folder`."""
     limit = (
-        ["--whole"]
-        if whole
-        else ["--copies", str(plan.copies)]
+        ["--copies", str(plan.copies)]
         if plan.copies is not None
         else ["--overhead", f"{plan.overhead:g}"]
     )
@@ -142,7 +137,7 @@ _ENOUGH, _ENOUGH_MEASURED = 10, 6
 def too_few(tables: CopyTables) -> str | None:
     """Why there are too few windows to estimate from; None: there are enough."""
     timed = tables.windows[tables.windows["base_cycles"].notna()]
-    if len(timed) >= _FEWEST or (tables.whole and len(timed)):
+    if len(timed) >= _FEWEST:
         return None
     attempts = tables.attempts["result"].value_counts()
     refused = attempts[attempts.index.str.startswith("refused-")]
@@ -167,28 +162,6 @@ def more_may_do(tables: CopyTables, *, measured: bool) -> bool:
     refused = int(tables.attempts["result"].str.startswith("refused-").sum())
     enough = _ENOUGH_MEASURED if measured else _ENOUGH
     return 0 < timed < enough and refused <= timed
-
-
-# Numbers of the system calls by which a program ends: exit, exit_group.
-_EXITS = (60, 231)
-
-
-def was_followed_to_its_end(tables: CopyTables) -> bool:
-    """Of a program that was followed itself: no part of its run is missing."""
-    if not tables.whole or tables.windows.empty:
-        return False
-    last = tables.windows.iloc[-1]
-    return bool(last["ended"] == "exited" or (last["ended"] == "call" and last["call"] in _EXITS))
-
-
-def lost_at(tables: CopyTables) -> str:
-    """Of a program that was followed itself, but not to its end: why not."""
-    if tables.windows.empty:
-        return "it could not be traced from its start"
-    ended = str(tables.windows.iloc[-1]["ended"])
-    if ended == "call":
-        return "it starts a thread, a process or another program"
-    return f"it came to code that cannot be followed ({ended})"
 
 
 _REASONS = {

@@ -22,8 +22,7 @@ class CopyTables:
 
     `mappings` also has `worker` and `name`; `memory`, `code` and `frames` refer to it by (run,
     worker, mapping), and `stacks` to `frames` by (run, worker, stack). `cpu_ns`, of each run: the
-    program's CPU time that could be copied; None: not known. `whole`: windows are the stretches of
-    a program that was followed itself, from its first instruction on.
+    program's CPU time that could be copied; None: not known.
     """
 
     attempts: pd.DataFrame
@@ -36,7 +35,6 @@ class CopyTables:
     frames: pd.DataFrame
     core: str | None
     cpu_ns: tuple[int | None, ...]
-    whole: bool = False
 
 
 def read_tables(folders: Sequence[Path]) -> CopyTables:
@@ -54,15 +52,13 @@ def _read(folders: Sequence[Path]) -> CopyTables:
     frames: dict[str, list[pd.DataFrame]] = {}
     cores: set[str] = set()
     cpu: list[int | None] = []
-    whole = False
     for run, folder in enumerate(folders):
         attempts = read_table(folder / "copies.tsv", formats.COPIES)
         frame = _frame(attempts, run)
         if len(frame):
             frame["fault_ns"] = int(attempts.key("fault_ns"))
         frames.setdefault("copies", []).append(frame)
-        whole = whole or attempts.key("whole") == "1"
-        seen = None if whole else attempts.known("cpu_ns")
+        seen = attempts.known("cpu_ns")
         cpu.append(None if seen is None else int(seen))
         for kind in (
             formats.COPY_WINDOWS, formats.COPY_COUNTS, formats.COPY_MAPPINGS, formats.COPY_MEMORY,
@@ -88,7 +84,6 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         _joined(frames, formats.COPY_FRAMES),
         next(iter(cores), None),
         tuple(cpu),
-        whole,
     )
 
 

@@ -9,7 +9,6 @@ import platform
 from tlbcost.calibration import cache
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import units
-from tlbcost.common.config import config_path, read_config, written
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.doctor.check import Check, Examination, Value
@@ -68,7 +67,6 @@ def examine() -> Examination:
         _memory(),
         _cache(),
         _calibration(machine),
-        _configuration(),
     ]
     return Examination(
         tlbcost_version=version(),
@@ -221,23 +219,3 @@ def _calibration(machine: Machine) -> Check:
     if others:
         finding += f"; found {' and '.join(others[:2])}"
     return Check("calibration", "limited", finding, "tlbcost calibrate")
-
-
-def _configuration() -> Check:
-    path = config_path()
-    values: dict[str, Value] = {"config_file": None if path is None else str(path)}
-    try:
-        config = read_config()
-    except TlbcostError as error:
-        return Check("configuration", "limited", f"{error}: no command runs", values=values)
-    if config is None:
-        finding = "none" if path is None else f"none: there is no {path}"
-    elif config.skipped is not None:
-        finding = f"{path} is not used: {config.skipped}"
-        return Check("configuration", "limited", finding, values=values)
-    else:
-        settings = {".".join(filter(None, at)): written(v) for at, v in config.values.items()}
-        values |= settings
-        said = ", ".join(f"{name} {value}" for name, value in settings.items())
-        finding = f"{path}: {said or 'nothing'}"
-    return Check("configuration", "ok", finding, values=values)

@@ -18,7 +18,7 @@ def text_of(checks: Sequence[Check], width: int, *, details: bool) -> str:
     verdict = "'tlbcost estimate' works here."
     if blocking:
         verdict = f"'tlbcost estimate' cannot work here: fix {', '.join(blocking)} first."
-    shown = [check for check in checks if details or check.state != "ok" or _is_chosen(check)]
+    shown = [check for check in checks if details or check.state != "ok"]
     names = max((len(check.name) for check in shown), default=0)
     lines = [verdict, ""]
     for check in shown:
@@ -30,11 +30,6 @@ def text_of(checks: Sequence[Check], width: int, *, details: bool) -> str:
         fine = [check.name for check in checks if check not in shown]
         lines += _wrapped(f"{', '.join(fine)} (--details)", f"{'ok':<8} ", width)
     return "\n".join(lines)
-
-
-def _is_chosen(check: Check) -> bool:
-    """Whether it is what the user has set."""
-    return check.name == "configuration" and len(check.values) > 1
 
 
 def _wrapped(text: str, head: str, width: int) -> list[str]:

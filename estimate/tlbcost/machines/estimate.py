@@ -24,17 +24,16 @@ from tlbcost.machines.plan import (
     of_calibration,
 )
 from tlbcost.run.launch import launcher_of, native_runs
-from tlbcost.run.outcome import Run
 from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.simulator.run import find_valgrind, simulate
-from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan, plan_for
+from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan
 from tlbcost.symbols.region import region_of
 
 # Windows modelled for one machine on two sizes; fewer for more, since each is modelled on every
 # machine and size.
 _USUAL_CELLS = 2
 # The simulator keeps at least half of these, and the overlap model needs ten.
-_FEWEST_WINDOWS = 20
+_FEWEST_WINDOWS, _MOST_WINDOWS = 20, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
         launcher.region = region
         native = native_runs(launcher, request.argv, path, 1, ignore_failure=request.ignore_failure)
         runs = [outcome.run for outcome in native if outcome.run is not None]
-        windows = None if core is None else windows_for(runs, len(plan.cells))
+        windows = None if core is None else windows_for(len(plan.cells))
         simulation = simulate(
             launcher, valgrind, plan.geometry, request.argv, native[0], windows,
             plan.core.option if plan.core is not None else core, plan.options,
@@ -120,10 +119,12 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
     )
 
 
-def windows_for(runs: list[Run], cells: int) -> WindowPlan:
-    """Fewer and shorter windows if each is timed on more machines and sizes."""
-    usual = plan_for(runs)
+def windows_for(cells: int) -> WindowPlan:
+    """Fewer and shorter windows if each is timed on more machines and sizes.
+
+    The run time here has no say: the answer for another machine must not depend on this one.
+    """
     if cells <= _USUAL_CELLS:
-        return usual
-    most = max(_FEWEST_WINDOWS, round(usual.most * math.sqrt(_USUAL_CELLS / cells)))
-    return WindowPlan(usual.period, WARM * 3 // 4, MEASURED // 2, most)
+        return WindowPlan(most=_MOST_WINDOWS)
+    most = max(_FEWEST_WINDOWS, round(_MOST_WINDOWS * math.sqrt(_USUAL_CELLS / cells)))
+    return WindowPlan(warm=WARM * 3 // 4, measured=MEASURED // 2, most=most)

@@ -89,7 +89,7 @@ def sample_of_copies(copied: CopiedRun) -> Sample | None:
     if copied.core is None:
         return None
     part = copied.record.seen_fraction or 0.0
-    enough = copied.record.whole or (copied.windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION)
+    enough = copied.windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION
     return Sample(
         copied.core,
         copied.windows,

@@ -116,11 +116,6 @@ def _program(console: Console, document: EstimateDocument) -> None:
 
 def _copies_sentence(copies: CopiesRecord) -> str:
     """What following it did to the program, and how much of it was seen."""
-    if copies.whole:
-        return (
-            f"One run was followed from its first instruction to its last; "
-            f"{copies.windows} stretches of it were timed in part."
-        )
     tried = sum(copies.attempts.values())
     text = f"{copies.windows} of {tried} copies of its threads were followed"
     if copies.seen_fraction is not None:

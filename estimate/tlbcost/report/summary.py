@@ -136,8 +136,6 @@ def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: 
 
 def copies_words(copies: CopiesRecord) -> str:
     """What the answer rests on where the program was followed in copies."""
-    if copies.whole:
-        return "a whole run, followed from its first instruction on"
     cost = copies.added_cpu_fraction
     added = "" if cost is None else f" (+{units.percent(cost)} CPU time)"
     return f"{copies.windows} copies of the running program{added}"

@@ -86,7 +86,7 @@ def _run(task: Task, made: Path, messages: Path, stop: threading.Event | None) -
         process = subprocess.Popen(
             words, stdin=stdin, stdout=subprocess.DEVNULL, stderr=text, cwd=service.folder,
             # What a review says follows from its plan, and no user's defaults.
-            env={**os.environ, "TLBCOST_CONFIG": "no", **service.environment},
+            env={**os.environ, **service.environment},
         )  # fmt: skip
         try:
             code = process.wait(limit_s) if stop is None else _wait(process, limit_s, stop)

@@ -124,7 +124,9 @@ static void strings_are_their_elements(void)
 	struct rig *rig = make_rig(false);
 	const uint64_t from = DATA + 8, to = DATA + 100 * PAGE + 16, bytes = 60 * PAGE;
 
-	rig->options.whole = true;
+	/* All of it is measured. */
+	rig->options.warm = rig->options.core_warm = 0;
+	rig->options.measured = 1;
 	rig->references[0] = (struct code_reference){ 0, 8, REFERENCE_LOAD };
 	rig->references[1] = (struct code_reference){ .kind = REFERENCE_LENGTH };
 	rig->references[2] = (struct code_reference){ 0, 8, REFERENCE_STORE };
@@ -199,29 +201,6 @@ static void code_without_references_has_enough_too(void)
 	drop_rig(rig);
 }
 
-static void a_whole_run_is_measured_from_its_start(void)
-{
-	struct rig *rig = make_rig(true);
-
-	rig->options.whole = true;
-	make_load(rig);
-	begin(rig, 0);
-	CHECK_EQUAL(cycle(rig, 1000, 6000000), 6000000);
-	end(rig, FOLLOW_CALL);
-	write_tables(rig);
-	CHECK_EQUAL(value(rig, "copy_windows", 0, "warm_references"), 0);
-	/* All of the first stretch is timed, and a part of each of the others. */
-	CHECK_EQUAL(value(rig, "copy_windows", 0, "references"), 500000);
-	CHECK_EQUAL(value(rig, "copy_windows", 0, "timed_references"), 500000);
-	CHECK_EQUAL(value(rig, "copy_windows", 11, "window"), 11);
-	CHECK_EQUAL(value(rig, "copy_windows", 11, "timed_references"), 9000);
-	CHECK_EQUAL(value(rig, "copy_windows", 12, "references"), 1);
-	CHECK_EQUAL(value(rig, "copy_counts", 11 * ROWS + BASE_LOADS, "l1_misses"), 500000);
-	CHECK(value(rig, "copy_windows", 5, "base_cycles") >
-	      value(rig, "copy_windows", 5, "huge_cycles"));
-	drop_rig(rig);
-}
-
 static void views_are_counted(void)
 {
 	struct rig *rig = make_rig(false);
@@ -263,7 +242,6 @@ static const struct check_test tests[] = {
 	{ "strings are their elements", strings_are_their_elements },
 	{ "code may be forgotten in a window", code_may_be_forgotten_in_a_window },
 	{ "code without references has enough, too", code_without_references_has_enough_too },
-	{ "a whole run is measured from its start", a_whole_run_is_measured_from_its_start },
 	{ "views are counted", views_are_counted },
 	{ "wrong options are refused", wrong_options_are_refused },
 };

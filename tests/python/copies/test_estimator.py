@@ -18,7 +18,7 @@ from tlbcost.copies.estimator import (
     weigh,
     without_copies,
 )
-from tlbcost.copies.run import more_may_do, too_few, was_followed_to_its_end
+from tlbcost.copies.run import more_may_do, too_few
 from tlbcost.copies.tables import CopyTables, read_tables
 from tlbcost.run.outcome import Run
 
@@ -39,8 +39,6 @@ def tables_of(
     windows: list[dict[str, object]],
     attempts: list[dict[str, object]] | None = None,
     counts: list[dict[str, object]] | None = None,
-    *,
-    whole: bool = False,
 ) -> CopyTables:
     """Windows 0, 1, ..., each of which stands for the same time unless `attempts` say otherwise."""
     numbered = [
@@ -59,13 +57,8 @@ def tables_of(
              "pause_ns": 1000 * (i + 1)}
             for i in range(len(windows))
         ]  # fmt: skip
-    write(
-        folder,
-        formats.COPIES,
-        "copies.tsv",
-        f"# cpu_ns: 1000000000\n# fault_ns: 1200\n# whole: {int(whole)}",
-        attempts,
-    )
+    header = "# cpu_ns: 1000000000\n# fault_ns: 1200"
+    write(folder, formats.COPIES, "copies.tsv", header, attempts)
     write(folder, formats.COPY_WINDOWS, "copy_windows.0.tsv", "# core: width=4", numbered)
     write(folder, formats.COPY_COUNTS, "copy_counts.0.tsv", "", counts or [])
     write(folder, formats.COPY_MAPPINGS, "copy_mappings.0.tsv", "", [])
@@ -210,11 +203,8 @@ def test_the_most_walks_are_as_many_as_there_are(tmp_path: Path, windows: int) -
     assert held >= 53
 
 
-def test_the_walks_of_a_whole_run_are_all(tmp_path: Path) -> None:
+def test_windows_that_are_alike_have_all_walks(tmp_path: Path) -> None:
     window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 800}
-    counts = [row(0, "load", 60, 40), row(1, "load", 6)]
-    tables = tables_of(tmp_path, [window, window], [], counts, whole=True)
-    assert most_walks(tables, weigh(tables, [RUN], CYCLES_PER_NS)) == 1
     alike = tables_of(tmp_path, [window, window], counts=[row(i, "load", 60) for i in range(2)])
     assert most_walks(alike, weigh(alike, [RUN], CYCLES_PER_NS)) == pytest.approx(1)
 
@@ -231,33 +221,6 @@ def test_a_cut_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "copies.tsv").write_text("# tlbcost copies 1\n", encoding="utf-8")
     with pytest.raises(TlbcostError, match=r"copies\.tsv"):
         read_tables([tmp_path])
-
-
-def test_the_stretches_of_a_whole_run_stand_for_themselves(tmp_path: Path) -> None:
-    windows = [
-        {"references": 100, "timed_references": 50, "base_cycles": 400, "huge_cycles": 300},
-        {"references": 300, "timed_references": 100, "base_cycles": 200, "huge_cycles": 200},
-        {"references": 10, "timed_references": 0, "base_cycles": "NA", "huge_cycles": "NA",
-         "ended": "call", "call": 231},
-    ]  # fmt: skip
-    counts = [row(0, "load", 10, unknown=4), row(1, "load", 5), row(2, "load", 1)]
-    tables = tables_of(tmp_path, windows, [], counts, whole=True)
-    weighed = weigh(tables, [RUN], CYCLES_PER_NS)
-    assert was_followed_to_its_end(tables)
-    assert weighed.references == 410
-    assert totals(tables.counts, weighed)[4096, "load"] == (20, 0, 20)
-    found = saving(tables, weighed)
-    assert found is not None
-    # 800 cycles of which a quarter is saved, and 600 of which nothing is.
-    assert found.value == pytest.approx(200 / 1400)
-    assert record_of(tables, weighed, [RUN]).whole
-    assert too_few(tables) is None
-
-
-def test_a_program_that_was_let_go_was_not_followed_to_its_end(tmp_path: Path) -> None:
-    windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 300, "ended": "call",
-                "call": 56}]  # fmt: skip
-    assert not was_followed_to_its_end(tables_of(tmp_path, windows, [], whole=True))
 
 
 def test_windows_stand_for_instants_at_which_no_worker_was_free(tmp_path: Path) -> None:

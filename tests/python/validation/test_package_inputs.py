@@ -16,7 +16,7 @@ from tlbcost.validation.suite import read_suite
 
 WORKLOADS = Path(__file__).parents[3] / "workloads"
 GENERATOR = WORKLOADS / "inputs/package-inputs.py"
-SCRIPTS = WORKLOADS / "suite/scripts"
+SCRIPTS = WORKLOADS / "suite"
 KINDS = (
     "alignment", "clauses", "documents", "drawing", "events", "functions", "network", "orders",
     "points", "reads", "transport",
