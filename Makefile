@@ -27,7 +27,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
 # a module that tests can link.
-PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record region)
+PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count region)
 MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
 	profiler/launch/*.c profiler/counters/*.c profiler/region/*.c))
 C_TESTS := $(wildcard tests/c/test_*.c)
@@ -49,7 +49,7 @@ COPIES := $(filter-out %_main.c,$(wildcard profiler/copies/*.c))
 COPIES_TESTS := $(wildcard tests/c/copies/test_*.c)
 endif
 ifeq ($(PFM),none)
-PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
+PROGRAMS := $(filter-out %-count,$(PROGRAMS))
 MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
 C_TESTS := $(filter-out tests/c/test_encode.c tests/c/test_fuzzed.c,$(C_TESTS))
 endif
@@ -114,7 +114,6 @@ $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/o
 $(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/main.o
 $(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
 $(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count_main.o
-$(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record_main.o
 $(B)/libexec/tlbcost-thp: $(B)/obj/profiler/thp/thp_main.o
 $(B)/libexec/tlbcost-region: $(B)/obj/profiler/region/region_main.o
 $(B)/libexec/tlbcost-copies: $(B)/obj/profiler/copies/copies_main.o $(B)/obj/copies.a $(B)/obj/timing.a
@@ -212,7 +211,7 @@ $(B)/tests/sve: tests/guest/arm64/sve.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
-$(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
+$(B)/tests/visit: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
@@ -241,7 +240,7 @@ riscv64:  ## build what runs in the emulated machine
 	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
 	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
-		$(RISCV64)/tests/visit $(RISCV64)/tests/overflow $(RISCV64)/workloads/cold
+		$(RISCV64)/tests/visit $(RISCV64)/workloads/cold
 
 # Everything that is C, for the emulated arm64 machine: with Valgrind's and libpfm4's arm64 packages.
 ARM64 := $(B)/arm64
@@ -348,7 +347,7 @@ check-releases:  ## make demo and make check on Debian 12, 13 and sid (root; REL
 
 # Only clang has libFuzzer; Debian has its libraries in libclang-rt-dev.
 FUZZ_CC ?= clang
-FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files options records)
+FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files options)
 
 $(B)/fuzz/options: $(TIMING)
 $(B)/fuzz/%: tests/fuzz/main.c tests/fuzz/%.c tests/fuzz/fuzz.h $(MODULES)

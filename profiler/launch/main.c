@@ -10,8 +10,8 @@
 #include "program.h"
 
 static const char help[] =
-	"usage: tlbcost-run [--discard] [--output FILE] [--user UID:GID]\n"
-	"                   [--] COMMAND [ARG...]\n"
+	"usage: tlbcost-run [--discard] [--output FILE] [--path PATH]\n"
+	"                   [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"\n"
 	"Run COMMAND once and write a 'run' table of its time, page faults and memory.\n"
 	"\n"
@@ -19,6 +19,8 @@ static const char help[] =
 	"                   is kept in FILE.stderr\n"
 	"  --help           print this and stop\n"
 	"  --output FILE    where the table goes; '-' is standard output, the default\n"
+	"  --path PATH      PATH of COMMAND (empty: none), without what perf adds to its\n"
+	"                   environment\n"
 	"  --user UID:GID   run COMMAND as this user (needs root)\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 125 if\n"
@@ -31,12 +33,21 @@ static void fail(const char *what)
 	exit(complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL));
 }
 
+/* perf puts a folder of its own first, and PERF_BUILDID_DIR into the environment. */
+static void set_path(const char *path)
+{
+	if ((*path ? setenv("PATH", path, 1) : unsetenv("PATH")) < 0 ||
+	    unsetenv("PERF_BUILDID_DIR") < 0)
+		fail("cannot set the environment");
+}
+
 static struct program_options parse_options(int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "discard", no_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "output", required_argument, NULL, 'o' },
+		{ "path", required_argument, NULL, 'p' },
 		{ "user", required_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -54,6 +65,9 @@ static struct program_options parse_options(int argc, char **argv)
 			exit(fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE);
 		case 'o':
 			options.table = optarg;
+			break;
+		case 'p':
+			set_path(optarg);
 			break;
 		case 'u':
 			options.user = optarg;

@@ -55,7 +55,7 @@ one_node() {
 }
 
 @test "a PMU that samples no memory accesses is refused by name; without one copies are sampled" {
-	"${BUILD}/libexec/tlbcost-record" --quiet --event "c=perf::CYCLES" --user-only --output c.tsv -- true &&
+	"${BUILD}/libexec/tlbcost-count" --quiet --event "c=perf::CYCLES" --user-only --output c.tsv -- true &&
 		skip "this machine has counters"
 	start
 	run -4 "${WATCH[@]}" "${pid}" --nodes 2 --samples pmu

@@ -10,7 +10,6 @@
 #include "../fuzz/encode.c"
 #include "../fuzz/files.c"
 #include "../fuzz/options.c"
-#include "../fuzz/records.c"
 
 /* Seen from where the tests are started, and from their own folder. */
 static const char *const folders_of_inputs[] = {
@@ -88,16 +87,10 @@ static void test_options(void)
 	replay("options", fuzz_options);
 }
 
-static void test_records(void)
-{
-	replay("records", fuzz_records);
-}
-
 static const struct check_test tests[] = {
 	{ "specs of events", test_encode },
 	{ "files of /proc and /sys", test_files },
 	{ "options of a modelled machine", test_options },
-	{ "records of the sampling buffers", test_records },
 };
 
 CHECK_MAIN(tests)

@@ -5,12 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mappings.h"
-#include "profile.h"
 #include "sysfile.h"
 #include "fuzz.h"
-
-enum { PID = 1 };
 
 static char root[] = "/tmp/tlbcost-fuzz.XXXXXX";
 
@@ -64,7 +60,6 @@ static void make_machine(char *content, size_t size)
 void fuzz_files(const uint8_t *bytes, size_t size)
 {
 	static char content[64];
-	struct profile profile = { .addresses = 1 };
 	struct memory_room room;
 	uint64_t number;
 	char line[16];
@@ -79,9 +74,4 @@ void fuzz_files(const uint8_t *bytes, size_t size)
 	(void)sysfile_number(&number, "/proc/meminfo");
 	(void)sysfile_meminfo("MemAvailable", &number);
 	(void)sysfile_memory_room(&room);
-	if (profile_begin(&profile, PID) < 0)
-		abort();
-	for (uint64_t address = 1; address; address <<= 3)
-		(void)mappings_find(&profile.mappings, PID, address, 0);
-	profile_free(&profile);
 }

@@ -10,6 +10,5 @@
 void fuzz_encode(const uint8_t *bytes, size_t size);
 void fuzz_files(const uint8_t *bytes, size_t size);
 void fuzz_options(const uint8_t *bytes, size_t size);
-void fuzz_records(const uint8_t *bytes, size_t size);
 
 #endif

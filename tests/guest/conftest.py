@@ -8,8 +8,8 @@ import shutil
 import pytest
 from machine import BUILD, HERE, QEMU, Results, boot, contents
 
-PROGRAMS = ("libexec/tlbcost-count", "libexec/tlbcost-record", "libexec/tlbcost-run",
-            "tests/visit", "tests/overflow", "workloads/cold")  # fmt: skip
+PROGRAMS = ("libexec/tlbcost-count", "libexec/tlbcost-run",
+            "tests/visit", "workloads/cold")  # fmt: skip
 
 
 def ask(name: str, processor: list[str]) -> Results:
@@ -29,14 +29,6 @@ def ask(name: str, processor: list[str]) -> Results:
 def counting() -> Results:
     """Two processors whose counters interrupt."""
     return ask("counting", ["-cpu", "rv64,sscofpmf=on", "-smp", "2"])
-
-
-@pytest.fixture(scope="session")
-def sampling(counting: Results) -> Results:
-    """The same, if it interrupts: the counters of QEMU 10 only claim to."""
-    if counting.text("overflow.out") != "yes\n":
-        pytest.skip(f"this {QEMU} never interrupts when a counter overflows")
-    return counting
 
 
 @pytest.fixture(scope="session")

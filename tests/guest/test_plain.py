@@ -19,15 +19,6 @@ def test_counters_that_know_no_modes_are_not_taken_for_the_users_alone(plain: Re
     assert not plain.text("user.out")
 
 
-@pytest.mark.parametrize("name", ["sampled", "sampled-user"])
-def test_sampling_without_interrupts_is_refused_before_anything_runs(
-    plain: Results, name: str
-) -> None:
-    assert code(plain, name) == 4
-    assert plain.text(f"{name}.err").startswith("tlbcost: cannot sample dtlb_load_misses: ")
-    assert not plain.text(f"{name}.out")
-
-
 def test_two_runs_count_the_same(exact: Results) -> None:
     first, second = counts(exact, "run-1"), counts(exact, "run-2")
     # But for what the kernel does in that time, whose devices have the host's time: a thousandth.

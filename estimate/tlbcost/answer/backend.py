@@ -10,7 +10,7 @@ from tlbcost.answer.request import AskedBackend
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.count_plan import probe
 from tlbcost.counters.diagnosis import Refusal, diagnose
-from tlbcost.counters.event_selection import default_events
+from tlbcost.counters.event_selection import EventRequest, default_events
 from tlbcost.counters.pmu import find_pmu
 from tlbcost.processors.event_tables import generic_pmu, pmu_of
 from tlbcost.processors.events import Event, Pmu
@@ -69,7 +69,7 @@ def _counting(
     pmu = own or generic_pmu()
     formulas = _OF_CYCLES if "share" in pmu.formulas else _OF_WALKS
     events = default_events(pmu, (*formulas, *(_TO_COMPARE if compare else ())))
-    refusals = probe(pmu, events)
+    refusals = probe(pmu, [EventRequest.of(event) for event in events])
     opened = {refusal.event for refusal in refusals if refusal.state in _OPENED}
     with_cycles = _has(pmu, opened, _WITH_CYCLES)
     if "cycles" not in opened or not (with_cycles or _has(pmu, opened, _WITH_COSTS)):

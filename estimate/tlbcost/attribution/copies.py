@@ -12,7 +12,6 @@ import pandas as pd
 from tlbcost.attribution.backing import Seen
 from tlbcost.copies.estimator import Weighed
 from tlbcost.copies.tables import CopyTables
-from tlbcost.counters.hits import SampleHit
 from tlbcost.memory import smaps
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
@@ -25,7 +24,7 @@ from tlbcost.simulator.memory_tables import (
     Stack,
 )
 from tlbcost.symbols.mapped_file import mapped_file
-from tlbcost.symbols.resolver import Resolver
+from tlbcost.symbols.resolver import CodePlace, Resolver
 
 _KEY = ["run", "window"]
 _HUGE_BYTES = 2 << 20  # copies are of x86-64 alone
@@ -305,21 +304,18 @@ def _sites(places: pd.DataFrame, mappings: pd.DataFrame) -> list[SourceLocation]
         files.get((int(row["pid"]), name), name)
         for row, name in zip(_rows(places), names, strict=True)
     ]
-    hits = [
-        SampleHit(
-            "walks", int(row["pid"]), path or None, None, "user", int(row["place"]), None, None,
-            1, 1,
-        )
+    code = [
+        CodePlace(int(row["pid"]), path if path.startswith("/") else None, int(row["place"]))
         for row, path in zip(_rows(places), opened, strict=True)
-    ]  # fmt: skip
+    ]
     resolver = Resolver()
-    found: Sequence[tuple[SampleHit, str | None, Any]] = list(
-        zip(hits, resolver.names(hits), resolver.sources(hits), strict=True)
+    found: Sequence[tuple[CodePlace, str | None, Any]] = list(
+        zip(code, resolver.names(code), resolver.sources(code), strict=True)
     )
     sites = []
-    for (hit, symbol, source), name in zip(found, names, strict=True):
+    for (place, symbol, source), name in zip(found, names, strict=True):
         function, file, line = source or (symbol, None, None)
         # Its links are another system's.
-        where = os.path.realpath(name) if hit.object == name else name
+        where = os.path.realpath(name) if place.path == name else name
         sites.append(SourceLocation(name and where, function, file, line))
     return sites

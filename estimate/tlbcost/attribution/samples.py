@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which memory and which code miss, by counter samples that have the data's address?
 
-One more run of the program, with tlbcost-record, and pure functions of its samples. Samples show
+One more run of the program, under perf record, and pure functions of its samples. Samples show
 how many misses belong to which memory. They show neither their cost nor what misses on huge pages.
 """
 
@@ -18,8 +18,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import share_interval
 from tlbcost.counters.event_selection import EventRequest, addressed
-from tlbcost.counters.hits import Hits, SampleHit, doubts
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
+from tlbcost.counters.samples import Hits, SampleHit, doubts, read_hits
 from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
@@ -28,7 +28,6 @@ from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.memory_tables import SourceLocation
-from tlbcost.symbols.resolver import Resolver
 from tlbcost.system.huge_pages import HugeSettings
 
 # With fewer samples no share is given: it could as well be half or twice as large.
@@ -73,7 +72,7 @@ def sample_misses(
 ) -> Sampled:
     """Run the program once more, as in `before`, and sample the data that it misses.
 
-    `started`: as in Launcher.execute(). Raises TlbcostError if tlbcost-record itself fails.
+    `started`: as in Launcher.execute(). Raises TlbcostError if perf itself fails.
     """
     wanted = tuple(EventRequest.of(event) for event in addressed(pmu))
     if not wanted:
@@ -83,7 +82,7 @@ def sample_misses(
     recording = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
     try:
         launch = sampled_runs(launcher, argv, path, started)
-        code, _, hits = take_samples(recording, launcher.folder, launch)
+        code, file, _ = take_samples(recording, launcher.folder, launch)
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:
             raise
@@ -91,7 +90,7 @@ def sample_misses(
     if code != before.code:
         why = f"{argv[0]} gave {code} in the run with samples, and {before.code} before"
         return Sampled(path, pmu, None, why)
-    return Sampled(path, pmu, hits)
+    return Sampled(path, pmu, read_hits(file))
 
 
 def sampled_attribution(
@@ -124,11 +123,11 @@ def attribute_samples(
         return None, "the samples hold no addresses of data"
     regions = _regions(weights, sampled.path, expected, seen, settings)
     unknown = sum(weight for hit, weight in weights if _is_unknown(hit))
-    events = {event.name for event in sampled.hits.events if event.state == "counted"}
+    events = set(sampled.hits.events)
     names = [EventRequest.of(e).event for e in addressed(sampled.pmu) if e.name in events]
     return Attribution(
         regions=with_backed(regions, seen, settings),
-        code=_code(weights, sampled.hits.boot_id),
+        code=_code(weights),
         images=(),
         costed_by=None,
         other_fraction=unknown / sum(weight for _, weight in weights),
@@ -139,10 +138,8 @@ def attribute_samples(
 def _misses(hits: Hits, pmu: Pmu) -> _Weights:
     """Samples of misses in user mode, and the events that they stand for."""
     of_all = {event.name for event in pmu.events if event.type == _OF_ALL}
-    # An event without a counter for some of the time stands for that time as well.
-    ran = {event.name: event.running_fraction or 1.0 for event in hits.events}
     return [
-        (hit, hit.weight / ran[hit.event])
+        (hit, float(hit.weight))
         for hit in hits.hits
         if hit.mode in ("user", None) and (hit.event not in of_all or hit.data_tlb == "walk")
     ]
@@ -203,13 +200,13 @@ def _gain(expected: Interval, share: Interval) -> Interval:
     return Interval(expected.value * share.value, min(ends), max(ends))
 
 
-def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str]:
+def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int, str]:
     """The executable of each process: of those sampled, the one with most code."""
     executables = {os.path.realpath(program): program for program, _ in seen}
     started = os.path.realpath(path)
     # A script's is its interpreter's.
     default = next(iter(executables.values())) if len(executables) == 1 else started
-    found: dict[int | None, dict[str, float]] = {}
+    found: dict[int, dict[str, float]] = {}
     for hit, weight in weights:
         own = found.setdefault(hit.pid, {default: 0.0})
         program = executables.get(os.path.realpath(hit.object)) if hit.object else None
@@ -249,14 +246,12 @@ def _nameless(
     return max(resident, key=lambda key: resident[key])
 
 
-def _code(weights: _Weights, boot_id: str | None) -> tuple[CodeLine, ...]:
-    """Lines that miss, or functions where lines are not known; most misses first."""
-    hits, symbols = [hit for hit, _ in weights], Resolver(boot_id)
+def _code(weights: _Weights) -> tuple[CodeLine, ...]:
+    """Functions that miss; most misses first."""
     groups: dict[SourceLocation, _Weights] = {}
-    found_names = zip(weights, symbols.names(hits), symbols.sources(hits), strict=True)
-    for each, name, source in found_names:
-        function, file, line = source or (name, None, None)
-        groups.setdefault(SourceLocation(each[0].object, function, file, line), []).append(each)
+    for hit, weight in weights:
+        site = SourceLocation(hit.object, hit.symbol, None, None)
+        groups.setdefault(site, []).append((hit, weight))
     whole = sum(weight for _, weight in weights)
     found = []
     for site, group in groups.items():

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
-from tlbcost.counters.hits import DEFAULT_FILE
 from tlbcost.counters.profile import DEFAULT_ROWS
+from tlbcost.counters.samples import DEFAULT_FILE
 
 _MOST_ROWS = 1_000_000
 
@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
         "file", metavar="FILE", nargs="?", type=from_file, default=DEFAULT_FILE,
-        help=f"what 'tlbcost record' or 'tlbcost estimate --code' wrote (default: {DEFAULT_FILE})",
+        help="what 'tlbcost record', 'perf record' or 'tlbcost estimate --code' wrote (default: "
+        f"{DEFAULT_FILE})",
     )  # fmt: skip
     parser.add_argument(
         "--by", choices=("object", "symbol", "line", "mapping"), default="symbol",
@@ -41,10 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
     from tlbcost.attribution.code_table import is_code_table
-    from tlbcost.counters.hits import read_hits
     from tlbcost.counters.profile import Profile, describe
     from tlbcost.counters.profile_document import to_json
-    from tlbcost.symbols.resolver import Resolver
+    from tlbcost.counters.samples import read_hits
 
     check_files(
         {"--json": arguments.json, "--output": arguments.output},
@@ -67,10 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise TlbcostError(
             f"{arguments.file} holds no addresses of data", "tlbcost record --addresses -- ./app"
         )
-    symbols = Resolver(hits.boot_id)
-    by_symbol = arguments.by == "symbol"
-    names = symbols.names(hits.hits) if by_symbol else [None] * len(hits.hits)
-    profile = Profile(hits, tuple(names), arguments.by, arguments.limit, tuple(symbols.notes))
+    profile = Profile(hits, arguments.by, arguments.limit)
     _report(arguments, describe(profile), lambda: to_json(profile))
     return 0
 

@@ -20,7 +20,7 @@ from tlbcost.common.arguments import (
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.counters.hits import DEFAULT_FILE
+from tlbcost.counters.samples import DEFAULT_FILE
 
 if TYPE_CHECKING:
     from tlbcost.counters.recording import Recording
@@ -80,7 +80,7 @@ def _record(arguments: argparse.Namespace) -> int:
         addresses=arguments.addresses,
     )
     recording = record(request, say)
-    write(arguments.output, recording.table, TOOL_FAILED)
+    write(arguments.output, recording.data, TOOL_FAILED)
     _print(recording, arguments.output)
     return recording.code
 
@@ -104,8 +104,7 @@ def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
 def _print(recording: Recording, output: Path) -> None:
     from tlbcost.counters.profile import Profile, describe
 
-    hits = recording.hits
-    profile = Profile(hits, (None,) * len(hits.hits), "object", notes=recording.notes)
+    profile = Profile(recording.hits, "object", notes=recording.notes)
     file = "" if output == DEFAULT_FILE else f" {output}"
     print(describe(profile), end="", file=sys.stderr)
     print(

@@ -98,8 +98,6 @@ COUNTERS = _format(
     "end_ns event group count enabled_ns running_ns state errno encoded_by type config config1",
 )
 COUNTED = _format("counted 1", "role access page_size_bytes event count running_fraction run state")
-HITS = _format("hits 1", "event pid object mode offset_bytes data data_tlb samples weight")
-ACCESSES = _format("accesses 1", "event tid cpu address level weight")
 PUBLISHED = _format(
     "published 1",
     "source machine sockets workload walk_share_4k walk_share_2m measured_fraction "

@@ -13,7 +13,7 @@ from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import EventRequest
 from tlbcost.counters.readings import PROGRAM, Reading, by_event, parse_readings
 from tlbcost.counters.target import PROGRAM_ITSELF, Target
-from tlbcost.processors.events import Event, Pmu
+from tlbcost.processors.events import Pmu
 from tlbcost.system import hints
 
 
@@ -47,12 +47,11 @@ class CountPlan:
         return chosen
 
 
-def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusal]:
+def probe(pmu: Pmu, requests: Sequence[EventRequest], mode: Mode = "user") -> list[Refusal]:
     """Open each event on tlbcost-count itself, and run nothing: the state of each.
 
     Raises TlbcostError with exit code 125 if tlbcost-count is missing or its table has a defect.
     """
-    requests = tuple(EventRequest.of(event) for event in events)
     tool = str(paths.libexec(PROGRAM))
     arguments = [*_options(requests, mode, pmu), "--probe", "--quiet"]
     try:

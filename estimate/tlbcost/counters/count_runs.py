@@ -8,12 +8,14 @@ each run, so that it shows whether the runs were alike.
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tlbcost.common import paths
 from tlbcost.common.causes import tool_error
-from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.diagnosis import Refusal, diagnose
 from tlbcost.counters.event_counts import EventCounts, Mode
@@ -104,7 +106,12 @@ def count_target(folder: Path, plan: CountPlan) -> EventCounts:
     """
 
     def run(output: Path) -> None:
-        code = watch(PROGRAM, [*plan.options(plan.requests), "--quiet", "--output", str(output)])
+        options = [*plan.options(plan.requests), "--quiet", "--output", str(output)]
+        code = watch([str(paths.libexec(PROGRAM)), *options])
+        if code == -signal.SIGINT:
+            raise TlbcostError(
+                "cannot count: interrupted before counting began", None, SIGNAL_BASE + signal.SIGINT
+            )
         if code == CANNOT_MEASURE:
             raise TlbcostError("nothing could be counted", None, CANNOT_MEASURE)
         if code != 0:

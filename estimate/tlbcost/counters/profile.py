@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do the hits of a recording add up by object, symbol or mapping, and how does that read?"""
+"""A recording's samples, added up by object, symbol or mapping of data, and as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from tlbcost.common import names, units
 from tlbcost.common.document import doc
-from tlbcost.counters.hits import Hits, SampledEvent, SampleHit, doubts
+from tlbcost.counters.samples import Hits, SampleHit, doubts
 
 By = Literal["object", "symbol", "mapping"]
 
@@ -58,25 +58,23 @@ class Profile:
     """What is printed. `limit`: rows at most. `notes` are sentences."""
 
     hits: Hits
-    symbols: tuple[str | None, ...]
     by: By
     limit: int = DEFAULT_ROWS
     notes: tuple[str, ...] = ()
 
 
-def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> list[ProfileRow]:
+def rows(hits: Sequence[SampleHit], by: By) -> list[ProfileRow]:
     """The rows of a profile, in the order in which they are shown.
 
-    `symbols`: that of each hit, for `by` symbol. The first event that has samples decides the
-    order, further ones where it has none.
+    The first event that has samples decides the order, further ones where it has none.
     """
     found: dict[_Place, dict[str, EventSamples]] = {}
-    for hit, symbol in zip(hits, symbols, strict=True):
+    for hit in hits:
         place: _Place
         if by == "mapping":
             place = (None, None, hit.data, hit.data_tlb)
         else:
-            place = (hit.object, symbol if by == "symbol" else None, None, None)
+            place = (hit.object, hit.symbol if by == "symbol" else None, None, None)
         events = found.setdefault(place, {})
         events[hit.event] = events.get(hit.event, NO_SAMPLES).plus(hit)
     order = list(dict.fromkeys(hit.event for hit in hits))
@@ -90,10 +88,10 @@ def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> li
 
 
 def totals(hits: Hits) -> dict[str, EventSamples]:
-    """All samples of each event that was sampled."""
-    found = {event.name: NO_SAMPLES for event in hits.events if event.state == "counted"}
+    """All samples of each event."""
+    found = dict.fromkeys(hits.events, NO_SAMPLES)
     for hit in hits.hits:
-        found[hit.event] = found.get(hit.event, NO_SAMPLES).plus(hit)
+        found[hit.event] = found[hit.event].plus(hit)
     return found
 
 
@@ -111,8 +109,11 @@ def describe(profile: Profile) -> str:
     """The profile as text."""
     hits = profile.hits
     whole = totals(hits)
-    lines = [_estimate(e, whole[e.name]) for e in hits.events if e.name in whole]
-    shown = rows(hits.hits, profile.symbols, profile.by)
+    lines = [
+        f"{name}: {found.samples:,} samples, which stand for {units.count(found.estimated)}"
+        for name, found in whole.items()
+    ]
+    shown = rows(hits.hits, profile.by)
     if shown:
         lines += ["", *_table(profile, shown)]
     notes = [*doubts(hits), *profile.notes]
@@ -126,19 +127,9 @@ def describe(profile: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _estimate(event: SampledEvent, found: EventSamples) -> str:
-    """Samples x period = events, and what the counter itself says."""
-    text = f"{event.name}: {found.samples:,} samples"
-    if event.period is not None:
-        text += f" x {event.period:,} = {units.count(found.estimated)}"
-    else:
-        text += f", {event.frequency:,} a second, stand for {units.count(found.estimated)}"
-    return text if event.count is None else f"{text}; counted: {units.count(event.count)}"
-
-
 def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
     whole = totals(profile.hits)
-    events = [event.name for event in profile.hits.events if event.name in whole]
+    events = list(whole)
     short = short_names([row.object for row in shown] + [row.data for row in shown])
     titles = _titles(profile.by)
     pair = _SAMPLES + _PERCENT

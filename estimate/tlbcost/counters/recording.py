@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are events of a program sampled? From the request of `tlbcost record` to the hits."""
+"""Sample events of a program with `perf record`: the choice of events, the run, its file."""
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost.common.causes import tool_error
+from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import sigint_left_to_the_program
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.table import parse_table
 from tlbcost.common.temporary import temporary_folder
-from tlbcost.counters.diagnosis import diagnose
+from tlbcost.counters.count_plan import probe
+from tlbcost.counters.diagnosis import Refusal, diagnose, explain, no_process
 from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import (
     SOFTWARE_SAMPLES,
@@ -20,14 +25,15 @@ from tlbcost.counters.event_selection import (
     choose_pmu,
     default_sample_names,
 )
-from tlbcost.counters.hits import Hits, read_hits
 from tlbcost.counters.pmu import find_pmu
+from tlbcost.counters.readings import PROGRAM
+from tlbcost.counters.samples import Hits, perf, read_hits
 from tlbcost.counters.target import Target, watch
 from tlbcost.processors.event_tables import generic_pmu, select
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.system.machine import read_line, sys_path
 
-PROGRAM = "tlbcost-record"
 # Events from sample to sample: some thousands of samples a second where translation hurts. Primes,
 # so that sampling does not keep step with a loop of the program.
 _PERIODS = {
@@ -41,6 +47,17 @@ _PERIODS = {
 }
 _CYCLES_PERIOD = 200_003
 _MISSES_PERIOD = 10_007
+# perf_event_open(2) has these types without a folder in sysfs; perf knows them by name.
+_HARDWARE = (
+    "cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses",
+    "bus-cycles", "stalled-cycles-frontend", "stalled-cycles-backend", "ref-cycles",
+)  # fmt: skip
+_CACHES = ("L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node")
+_ACCESSES = (
+    ("loads", "load-misses"), ("stores", "store-misses"), ("prefetches", "prefetch-misses"),
+)  # fmt: skip
+_HARDWARE_TYPE, _CACHE_TYPE = 0, 3
+_DEVICES = "/sys/bus/event_source/devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +79,17 @@ class SamplingPlan:
     target: Target
     addresses: bool
 
-    def options(self) -> list[str]:
-        """Of tlbcost-record."""
-        chosen = ["--quiet", *self.target.options()]
-        for each in self.requests:
-            chosen += ["--event", f"{_word(each)}={each.spec}", *_pace(each, self.pace)]
-        if self.mode != "both":
-            chosen.append(f"--{self.mode}-only")
+    def command(self, file: Path) -> list[str]:
+        """perf record, which writes `file`. Raises TlbcostError (4): see event_terms()."""
+        words = [perf(), "record", "--quiet", "--no-buildid-cache", "--sample-cpu"]
+        words += ["--output", str(file)]
+        for term in event_terms(self.requests, self.mode, self.pace):
+            words += ["--event", term]
         if self.addresses:
-            chosen.append("--addresses")
-        return chosen
+            words.append("--data")
+        if self.target.pid is not None:
+            words += ["--pid", str(self.target.pid)]
+        return [*words, "--all-cpus"] if self.target.scope == "system" else words
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +110,10 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """`table` is the text of the table of hits; `code` the program's exit code, 0: no program."""
+    """`data`: the content of perf's file; `code` the program's exit code, 0 without a program."""
 
     code: int
-    table: str
+    data: bytes
     hits: Hits
     notes: tuple[str, ...]
 
@@ -108,48 +126,76 @@ def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     path = program.resolve(request.argv[0]) if request.argv else None
     pmu, notes = choose_pmu(request.pmu)
     names = request.events or default_sample_names(pmu, addresses=request.addresses)
-    plan = SamplingPlan(
-        choose_events(pmu, names), request.mode, request.pace, request.target, request.addresses
-    )
-    try:
-        return _record(plan, request.argv, path, notes)
-    except TlbcostError as error:
-        if error.exit_code != CANNOT_MEASURE or request.events or find_pmu().answer != "absent":
-            raise
-    warn(
-        "no hardware counters here: the task's time and its page faults are recorded instead, "
-        "no TLB misses"
-    )
-    software = tuple(map(EventRequest.of, select(generic_pmu(), SOFTWARE_SAMPLES)))
-    return _record(replace(plan, requests=software), request.argv, path, ())
+    requests = choose_events(pmu, names)
+    if not request.events and find_pmu().answer == "absent":
+        warn(
+            "no hardware counters here: the task's time and its page faults are recorded instead, "
+            "no TLB misses"
+        )
+        requests, notes = tuple(map(EventRequest.of, select(generic_pmu(), SOFTWARE_SAMPLES))), ()
+    plan = SamplingPlan(requests, request.mode, request.pace, request.target, request.addresses)
+    if path is None:
+        with temporary_folder() as folder:
+            return _recording(take_samples(plan, folder, None), notes)
+    # Ctrl-C is the program's; what it hit until it ends is reported.
+    with launcher_of(None) as launcher, sigint_left_to_the_program():
+        launch = sampled_runs(launcher, request.argv, path)
+        return _recording(take_samples(plan, launcher.folder, launch), notes)
+
+
+def _recording(taken: tuple[int, Path, tuple[str, ...]], notes: tuple[str, ...]) -> Recording:
+    code, file, left_out = taken
+    return Recording(code, file.read_bytes(), read_hits(file), (*notes, *left_out))
 
 
 def take_samples(
     plan: SamplingPlan, folder: Path, launch: Callable[[Sequence[str]], int] | None
-) -> tuple[int, str, Hits]:
-    """Sample once; the program's exit code (0: there is none), the table's text, and what it says.
+) -> tuple[int, Path, tuple[str, ...]]:
+    """Sample once; the program's exit code (0: there is none), perf's file, and notes on events
+    that were left out because they are not here.
 
-    `launch` runs the program with tlbcost-record, given its command line. Raises TlbcostError: what
+    `launch` runs the program, given the command to run it with. Raises TlbcostError: what
     diagnose() says, with exit code 4, if nothing could be sampled, and then nothing has run.
     """
-    table = folder / "hits.tsv"
-    tool = [PROGRAM, *plan.options(), "--output", str(table)]
+    target, file = plan.target, folder / "perf.data"
+    if target.pid is not None and not sys_path(f"/proc/{target.pid}").exists():
+        raise no_process(target.pid)
+    code = _run_perf(plan.command(file), launch)
+    notes: tuple[str, ...] = ()
+    if not _is_written(file):
+        if launch is None and code == -signal.SIGINT:
+            raise KeyboardInterrupt
+        refusals = probe(generic_pmu(), plan.requests, plan.mode)
+        here = tuple(
+            request
+            for request, refusal in zip(plan.requests, refusals, strict=True)
+            if refusal.state == "counted"
+        )
+        refused = [refusal for refusal in refusals if refusal.state != "counted"]
+        if not here or not refused:
+            raise diagnose(refused, target.scope, plan.mode, target.pid)
+        notes = tuple(explain(refusal) for refusal in refused)
+        code = _run_perf(replace(plan, requests=here).command(file), launch)
+        if not _is_written(file):
+            raise diagnose([], target.scope, plan.mode, target.pid)
+    # By itself perf ends by the signal that stopped it, and has written its file.
+    return code if launch else 0, file, notes
+
+
+def _run_perf(words: Sequence[str], launch: Callable[[Sequence[str]], int] | None) -> int:
+    """Its exit code; that of the program, if it was launched."""
+    if launch is None:
+        return watch(words)
     try:
-        code = launch(tool) if launch else watch(PROGRAM, tool[1:])
+        return launch(words)
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:
             raise
-        code = CANNOT_MEASURE
-        refused = True
-    else:
-        refused = launch is None and code == CANNOT_MEASURE
-    if not table.exists():
-        raise tool_error("cannot record", PROGRAM, code, folder)
-    hits = read_hits(table)
-    if refused:
-        refusals = [event.refusal() for event in hits.events]
-        raise diagnose(refusals, plan.target.scope, plan.mode, plan.target.pid)
-    return code, table.read_text(encoding="utf-8", errors="surrogateescape"), hits
+        return CANNOT_MEASURE
+
+
+def _is_written(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 def sampled_runs(
@@ -163,8 +209,10 @@ def sampled_runs(
     `started`: as in Launcher.execute(). The program's output is that of the launcher's first run.
     """
 
-    def launch(tool: Sequence[str]) -> int:
-        outcome = launcher.execute(argv, discard=launcher.runs > 0, started=started, tool=tool)
+    def launch(words: Sequence[str]) -> int:
+        outcome = launcher.execute(
+            argv, discard=launcher.runs > 0, started=started, profiler=[*words, "--"]
+        )
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
         return outcome.code
@@ -172,35 +220,67 @@ def sampled_runs(
     return launch
 
 
-def _record(
-    plan: SamplingPlan, argv: Sequence[str], path: Path | None, notes: tuple[str, ...]
-) -> Recording:
-    if path is None:
-        with temporary_folder() as folder:
-            return Recording(*take_samples(plan, folder, None), notes)
-    # Ctrl-C is the program's; what it hit until it ends is reported.
-    with launcher_of(None) as launcher, sigint_left_to_the_program():
-        launch = sampled_runs(launcher, argv, path)
-        return Recording(*take_samples(plan, launcher.folder, launch), notes)
+def event_terms(requests: Sequence[EventRequest], mode: Mode, pace: Pace) -> list[str]:
+    """How perf is asked for the events. Raises TlbcostError (4) if one is not encoded here."""
+    rows = _encoded(requests)
+    terms = []
+    for request, row in zip(requests, rows, strict=True):
+        name = _event_name(row)
+        if name is None:
+            raise diagnose([Refusal(request.shown, "unsupported", None)], "program", mode)
+        values = [*name[1], f"name={word_of(request)}", *_pace(request, pace)]
+        modifiers = {"user": "u", "kernel": "k", "both": ""}[mode] + "p" * int(row["precise"] or 0)
+        terms.append(f"{name[0]}/{','.join(values)}/{modifiers}")
+    return terms
 
 
-def _word(request: EventRequest) -> str:
-    """What the event is called in the table; a word without '=', which ends it."""
-    return request.role_name or request.event.replace("=", "")
+def word_of(request: EventRequest) -> str:
+    """What the event is called in the recording: perf has other uses for most characters."""
+    return re.sub(r"[^\w.]", "_", request.shown, flags=re.ASCII)
+
+
+def _encoded(requests: Sequence[EventRequest]) -> list[dict[str, str | None]]:
+    tool = str(paths.libexec(PROGRAM))
+    words = [tool, "--encode", *(request.spec for request in requests)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TlbcostError(f"{tool} cannot encode events", "tlbcost doctor", TOOL_FAILED)
+    return parse_table(done.stdout, PROGRAM, formats.ENCODING).records()
+
+
+def _event_name(row: dict[str, str | None]) -> tuple[str, list[str]] | None:
+    """perf's name of an event source, and the values of its fields; None: it is not here."""
+    if row["type"] is None or row["config"] is None:
+        return None
+    kind, config = int(row["type"], 16), int(row["config"], 16)
+    if kind == _HARDWARE_TYPE:
+        return (_HARDWARE[config], []) if config < len(_HARDWARE) else None
+    if kind == _CACHE_TYPE:
+        cache, operation, result = config & 0xFF, config >> 8 & 0xFF, config >> 16 & 0xFF
+        if cache >= len(_CACHES) or operation >= len(_ACCESSES) or result > 1:
+            return None
+        return f"{_CACHES[cache]}-{_ACCESSES[operation][result]}", []
+    values = [f"config={config:#x}"]
+    if row["config1"] is not None and int(row["config1"], 16):
+        values.append(f"config1={row['config1']}")
+    devices = sys_path(_DEVICES)
+    names = sorted(path.name for path in devices.iterdir()) if devices.is_dir() else []
+    found = next((n for n in names if read_line(f"{_DEVICES}/{n}/type") == str(kind)), None)
+    return None if found is None else (found, values)
 
 
 def _pace(request: EventRequest, pace: Pace) -> list[str]:
     if pace.frequency is not None:
-        return ["--frequency", str(pace.frequency)]
+        return [f"freq={pace.frequency}"]
     if pace.period is not None:
-        return ["--period", str(pace.period)]
+        return [f"period={pace.period}"]
     role = _role(request)
     if role is None:
         return []
     # AMD's instruction-based sampling takes any operation, few of which miss.
     often = role.endswith(("_cycles", "_slots")) or "ibs_" in request.spec
     other = _CYCLES_PERIOD if often else _MISSES_PERIOD
-    return ["--period", str(_PERIODS.get(role, other))]
+    return [f"period={_PERIODS.get(role, other)}"]
 
 
 def _role(request: EventRequest) -> str | None:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
-from tlbcost.common import paths
-from tlbcost.common.errors import SIGNAL_BASE, TlbcostError
 from tlbcost.counters.diagnosis import Scope
 from tlbcost.run import process_tree
 from tlbcost.system import hints
@@ -26,7 +24,7 @@ class Target:
     cgroup: str | None = None
 
     def options(self) -> list[str]:
-        """Of tlbcost-count and tlbcost-record."""
+        """Of tlbcost-count."""
         if self.scope == "process":
             return ["--pid", str(self.pid)]
         if self.scope == "cgroup":
@@ -45,32 +43,24 @@ class Target:
 PROGRAM_ITSELF = Target()
 
 
-def watch(name: str, arguments: Sequence[str]) -> int:
-    """Run a tool (tlbcost-count, tlbcost-record) until its target ends or SIGINT; its exit code.
+def watch(words: Sequence[str]) -> int:
+    """Run a tool (tlbcost-count, perf) until its target ends or SIGINT; its exit code, or the
+    signal that ended it, negative.
 
-    Raises TlbcostError with exit code 125 if it is not there, and 130 if SIGINT came so early
-    that nothing was counted.
+    Raises TlbcostError with exit code 125 if it is not there.
     """
-    tool = str(paths.libexec(name))
     with _interrupts_for() as receive:
         try:
             # In a process group of its own, so that it gets Ctrl-C once, from us.
-            process = subprocess.Popen(
-                [tool, *arguments], stdin=subprocess.DEVNULL, process_group=0
-            )
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
         except OSError as error:
-            raise hints.cannot_run(tool, error) from error
+            raise hints.cannot_run(words[0], error) from error
         try:
             receive(process)
-            code = process.wait()
+            return process.wait()
         except BaseException:
             process_tree.end(process)
             raise
-    if code == -signal.SIGINT:
-        raise TlbcostError(
-            "cannot count: interrupted before counting began", None, SIGNAL_BASE + signal.SIGINT
-        )
-    return code
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.count_plan import probe
-from tlbcost.counters.event_selection import default_events
+from tlbcost.counters.event_selection import EventRequest, default_events
 from tlbcost.counters.pmu import find_pmu, perf_event_paranoid, user_may_count
 from tlbcost.doctor.check import Check, Value
 from tlbcost.processors.event_tables import generic_pmu, pmu_of
@@ -76,7 +76,8 @@ def check_paranoid() -> Check:
 def _countable(pmu: Pmu) -> list[Event]:
     """Which of the formulas' events can be opened here."""
     events = default_events(pmu)
-    opened = {each.event for each in probe(pmu, events) if each.state in _COUNTABLE}
+    requests = [EventRequest.of(event) for event in events]
+    opened = {each.event for each in probe(pmu, requests) if each.state in _COUNTABLE}
     return [event for event in events if event.name in opened]
 
 

@@ -23,7 +23,7 @@ _TIMEOUT_S = 20
 
 def check_programs() -> Check:
     """Are the programs that measure built?"""
-    names = ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record")
+    names = ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count")
     absent = [name for name in names if not os.access(paths.libexec(name), os.X_OK)]
     if absent:
         finding = f"{' and '.join(absent)} not found in {paths.libexec('')}"

@@ -45,7 +45,7 @@ class Started:
 class Launcher:
     """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
 
-    tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
+    tlbcost-count launches in the same way, and watches the program besides.
     `runs`: how many there were. `transparent`: whether the kernel may give the program transparent
     huge pages at all, even if it asks for them; None: as it may give them to us. `region`: what
     runs cost is what this phase of them does.
@@ -69,12 +69,13 @@ class Launcher:
         started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
         whole: bool = False,
+        profiler: Sequence[str] = (),
     ) -> Outcome:
         """Run `argv` once. `tick` is called about once a second with the seconds so far.
 
         `started` is called with the launcher's process id as soon as that runs. `tool`: the
         program to launch it with instead of tlbcost-run, and its own options; with it, or `whole`,
-        the costs are of the whole run.
+        the costs are of the whole run. `profiler`: a command before all of it, such as perf record.
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
@@ -84,8 +85,9 @@ class Launcher:
             tool = region.tool(table)
         with contextlib.ExitStack() as stack:
             run = self.begin(
-                argv, stack, discard=discard, environment=environment, started=started, tool=tool
-            )
+                argv, stack, discard=discard, environment=environment, started=started, tool=tool,
+                profiler=profiler,
+            )  # fmt: skip
             outcome = self.finish(run, tick)
         return outcome if region is None else region.outcome(outcome, table)
 
@@ -98,6 +100,7 @@ class Launcher:
         environment: Mapping[str, str] | None = None,
         started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
+        profiler: Sequence[str] = (),
     ) -> Started:
         """The same, but do not wait for its end: that is finish(). `stack` holds its input."""
         check_time()
@@ -108,14 +111,16 @@ class Launcher:
         output = self.folder / f"run{self.runs}.tsv"
         before = cgroup.memory_limit()
         fd = stack.enter_context(self.stdin.opened(first=first))
-        process = self._start(argv, output, fd, discard=discard, environment=environment, tool=tool)
+        process = self._start(
+            argv, output, fd, discard=discard, environment=environment, tool=tool, profiler=profiler
+        )
         if started is not None:
             try:
                 started(process.pid)
             except BaseException:
                 process_tree.end(process)
                 raise
-        return Started(process, output, tuple(tool), before.oom_kills or 0)
+        return Started(process, output, tuple(tool or profiler), before.oom_kills or 0)
 
     def finish(self, run: Started, tick: Callable[[float], None] | None = None) -> Outcome:
         """Wait for its end; see execute()."""
@@ -126,7 +131,8 @@ class Launcher:
             raise
         after = cgroup.memory_limit()
         if not run.output.exists():
-            if run.tool and code == CANNOT_MEASURE:
+            # perf ends with 255 if it cannot open the events.
+            if run.tool and code in (CANNOT_MEASURE, 255):
                 self.runs -= 1
                 raise TlbcostError(f"{run.tool[0]} could measure nothing", None, CANNOT_MEASURE)
             name = run.tool[0] if run.tool else "tlbcost-run"
@@ -143,10 +149,13 @@ class Launcher:
         discard: bool,
         environment: Mapping[str, str] | None = None,
         tool: Sequence[str] = (),
+        profiler: Sequence[str] = (),
         stdout: int | None = None,
     ) -> subprocess.Popen[bytes]:
         launcher = str(paths.libexec(tool[0] if tool else "tlbcost-run"))
         options = [launcher, *tool[1:], "--run" if tool else "--output", str(output)]
+        if profiler:
+            options += ["--path", os.environ.get("PATH", "")]
         if discard:
             options.append("--discard")
         if self.user is not None:
@@ -156,7 +165,7 @@ class Launcher:
             # close themselves.
             with _transparent_huge_pages(self.transparent):
                 return subprocess.Popen(
-                    [*options, "--", *argv],
+                    [*profiler, *options, "--", *argv],
                     stdin=stdin,
                     stdout=stdout,
                     env=environment,

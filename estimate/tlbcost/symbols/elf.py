@@ -71,10 +71,6 @@ def _preference(symbol: Symbol) -> tuple[int, bool, int, int, str]:
     return symbol.rank, symbol.size == 0, underscores, len(name), name
 
 
-class ChangedError(Exception):
-    """The file has another build id than the one that ran."""
-
-
 @dataclass(frozen=True, slots=True)
 class ElfObject:
     """An ELF file: its symbols, and its loaded segments as (offset, size, address).
@@ -89,32 +85,25 @@ class ElfObject:
     stripped: bool
 
     @classmethod
-    def read(cls, path: Path, build_id: str | None) -> ElfObject:
-        """Read the file, which must have this build id if both have one.
-
-        Raises OSError, ChangedError, and ValueError for a file that is not a sound ELF file.
-        """
+    def read(cls, path: Path) -> ElfObject:
+        """Raises OSError, and ValueError for a file that is not a sound ELF file."""
         try:
-            return cls._read(path, build_id)
+            return cls._read(path)
         except damage_errors() as error:
             raise ValueError(f"{path}: not a sound ELF file") from error
 
     @classmethod
-    def _read(cls, path: Path, build_id: str | None) -> ElfObject:
+    def _read(cls, path: Path) -> ElfObject:
         from elftools.elf.elffile import ELFFile
 
         with path.open("rb") as file:
             elf = ELFFile(file)
-            own = _build_id(elf)
-            # A note may be padded: the kernel reports 20 bytes of it at most.
-            if build_id is not None and own is not None and own[:40] != build_id:
-                raise ChangedError
             segments = tuple(
                 (part["p_offset"], part["p_filesz"], part["p_vaddr"])
                 for part in elf.iter_segments()
                 if part["p_type"] == "PT_LOAD"
             )
-            whole = _symbols(elf, ".symtab") or _debug_symbols(own)
+            whole = _symbols(elf, ".symtab") or _debug_symbols(_build_id(elf))
             symbols = whole or _symbols(elf, ".dynsym")
         return cls(SymbolTable(symbols), segments, tuple(symbols), not whole)
 

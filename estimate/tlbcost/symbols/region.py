@@ -50,7 +50,7 @@ def _places(text: str, program: Path) -> tuple[str, ...]:
     name, _, other = text.removeprefix("@").partition("@")
     path = Path(os.path.realpath(other or program))
     try:
-        found = ElfObject.read(path, None)
+        found = ElfObject.read(path)
         addresses = _markers(path, name) if marker else _function(path, found, name)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no ELF file, such as a script"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function is a hit in? Symbols of ELF files, of the kernel and of JIT compilers."""
+"""Symbols and source lines of code: of ELF files, and of JIT compilers."""
 
 from __future__ import annotations
 
@@ -10,99 +10,69 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.counters.hits import SampleHit
 from tlbcost.symbols.binutils import Source, demangled, source_lines
-from tlbcost.symbols.elf import ChangedError, ElfObject, Symbol, SymbolTable
-from tlbcost.system.machine import read_line, sys_path
+from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
 
 # Where JIT compilers write perf-PID.map, by convention.
 JIT_MAPS = Path("/tmp")
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """An instruction of a process: its offset in the file `path`, its address without one."""
+
+    pid: int
+    path: str | None
+    offset_bytes: int
 
 
 @dataclass(slots=True)
 class Resolver:
-    """Names the places of hits; `notes` has what it could not resolve, each thing once.
+    """Names places of code; `notes` has what it could not resolve, each thing once."""
 
-    `boot_id` is that of the recording: kernel addresses are valid only in that boot.
-    """
-
-    boot_id: str | None = None
     notes: list[str] = field(default_factory=list)
-    _objects: dict[tuple[str, str | None], ElfObject | None] = field(default_factory=dict)
-    _kernel: SymbolTable | None = None
+    _objects: dict[str, ElfObject | None] = field(default_factory=dict)
     _jits: dict[int, SymbolTable | None] = field(default_factory=dict)
 
-    def names(self, hits: Sequence[SampleHit]) -> list[str | None]:
-        """The symbol of each hit, demangled; None: not known."""
-        found = [self._name(hit) for hit in hits]
+    def names(self, places: Sequence[CodePlace]) -> list[str | None]:
+        """The symbol of each place, demangled; None: not known."""
+        found = [self._name(place) for place in places]
         readable = demangled({name for name in found if name is not None})
         return [None if name is None else readable.get(name, name) for name in found]
 
-    def _name(self, hit: SampleHit) -> str | None:
-        if hit.mode == "kernel":
-            return self._kernel_symbols().find(hit.offset_bytes)
-        if hit.mode not in (None, "user"):
-            return None
-        if hit.object is None or not hit.object.startswith("/"):
-            if hit.pid is None or hit.object == "[vdso]":
-                return None
-            jit = self._jit(hit.pid)
-            return jit.find(hit.offset_bytes) if jit else None
-        found = self._object(hit.object, hit.build_id)
-        return found.find(hit.offset_bytes) if found else None
+    def _name(self, place: CodePlace) -> str | None:
+        if place.path is None:
+            jit = self._jit(place.pid)
+            return jit.find(place.offset_bytes) if jit else None
+        found = self._object(place.path)
+        return found.find(place.offset_bytes) if found else None
 
-    def sources(self, hits: Sequence[SampleHit]) -> list[Source | None]:
-        """The source of each hit in a file with debug information; None: not known."""
+    def sources(self, places: Sequence[CodePlace]) -> list[Source | None]:
+        """The source line of each place in a file with debug information; None: not known."""
         addresses: dict[str, set[int]] = {}
-        places: list[tuple[str, int] | None] = []
-        for hit in hits:
-            name = hit.object if hit.object is not None and hit.object.startswith("/") else None
-            found = self._object(name, hit.build_id) if name is not None else None
-            address = found.address(hit.offset_bytes) if found is not None else None
-            places.append(None if name is None or address is None else (name, address))
-            if name is not None and address is not None:
-                addresses.setdefault(name, set()).add(address)
+        found: list[tuple[str, int] | None] = []
+        for place in places:
+            elf = self._object(place.path) if place.path is not None else None
+            address = elf.address(place.offset_bytes) if elf is not None else None
+            found.append(None if place.path is None or address is None else (place.path, address))
+            if place.path is not None and address is not None:
+                addresses.setdefault(place.path, set()).add(address)
         known = {name: source_lines(name, sorted(some)) for name, some in addresses.items()}
-        return [None if place is None else known[place[0]].get(place[1]) for place in places]
+        return [None if each is None else known[each[0]].get(each[1]) for each in found]
 
-    def _object(self, name: str, build_id: str | None) -> ElfObject | None:
-        if (name, build_id) not in self._objects:
-            self._objects[name, build_id] = self._load(name, build_id)
-        return self._objects[name, build_id]
+    def _object(self, name: str) -> ElfObject | None:
+        if name not in self._objects:
+            self._objects[name] = self._load(name) if name.startswith("/") else None
+        return self._objects[name]
 
-    def _load(self, name: str, build_id: str | None) -> ElfObject | None:
+    def _load(self, name: str) -> ElfObject | None:
         try:
-            return ElfObject.read(Path(name), build_id)
+            return ElfObject.read(Path(name))
         except OSError as error:
             self._note(f"{name} cannot be read ({error.strerror}): its symbols are NA")
-        except ChangedError:
-            self._note(f"{name} is not the file that was recorded: its symbols are NA")
         except ValueError:
             self._note(f"{name} is not a readable ELF file: its symbols are NA")
         return None
-
-    def _kernel_symbols(self) -> SymbolTable:
-        if self._kernel is None:
-            self._kernel = SymbolTable(self._read_kernel())
-        return self._kernel
-
-    def _read_kernel(self) -> list[Symbol]:
-        if self.boot_id is None or self.boot_id != read_line(_BOOT_ID):
-            self._note("the kernel's symbols are NA: it was recorded in another boot, or elsewhere")
-            return []
-        try:
-            text = sys_path("/proc/kallsyms").read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            self._note(f"the kernel's symbols are NA: /proc/kallsyms: {error.strerror}")
-            return []
-        symbols = parse_kallsyms(text)
-        if not symbols:
-            self._note(
-                "the kernel's symbols are NA: /proc/kallsyms hides its addresses; read it as root, "
-                "or set kernel.kptr_restrict to 0"
-            )
-        return symbols
 
     def _jit(self, pid: int) -> SymbolTable | None:
         if pid not in self._jits:
@@ -126,22 +96,6 @@ class Resolver:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def parse_kallsyms(text: str) -> list[Symbol]:
-    """The functions in /proc/kallsyms; none if the addresses are hidden (0)."""
-    symbols: list[Symbol] = []
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) < 3 or words[1] not in "tTwW":
-            continue
-        try:
-            start = int(words[0], 16)
-        except ValueError:
-            continue
-        if start:
-            symbols.append(Symbol(start, 0, words[2], 0 if words[1] in "TW" else 1))
-    return symbols
 
 
 def parse_jit(lines: Iterable[str]) -> list[Symbol]:

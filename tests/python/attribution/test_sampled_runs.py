@@ -15,7 +15,6 @@ from builders.answer import interval
 from builders.tree import TREE
 from tlbcost.attribution import samples
 from tlbcost.attribution.samples import Sampled, attribute_samples, sample_misses
-from tlbcost.common import paths
 from tlbcost.processors.event_tables import generic_pmu, select
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
@@ -50,13 +49,13 @@ def launcher(folder: Path) -> Iterator[Launcher]:
 
 def sampled_run(folder: Path, monkeypatch: pytest.MonkeyPatch, *argv: str) -> Sampled:
     """The run with samples after a first one, as an estimate does it."""
-    if not paths.libexec("tlbcost-record").exists():
-        pytest.skip("tlbcost-record is not built: make all")
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed")
     monkeypatch.setattr(samples, "addressed", lambda pmu: pmu.events)
     with launcher(folder) as own:
         before = own.execute(argv, discard=True)
         found = sample_misses(own, argv, Path(argv[0]), FAULTS, before)
-    if found.hits is None and "perf_event" in str(found.why_not):
+    if found.hits is None and "perf" in str(found.why_not):
         pytest.skip(str(found.why_not))
     return found
 
@@ -82,11 +81,6 @@ def test_a_real_recording_blames_the_memory_and_the_function(
     assert sum(known) + few / whole == pytest.approx(1)
     site = found.code[0].site
     assert (site.object, site.function) == (str(places), "touch_here")
-    if shutil.which("addr2line") is not None:
-        text = (PLACES / "places.c").read_text(encoding="utf-8").splitlines()
-        assert site.file == "places.c"
-        assert site.line is not None
-        assert text[site.line - 1] == "\tTOUCH;"
     assert found.source == "samples of perf::PAGE-FAULTS"
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,8 @@ from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.document import attribution_part
 from tlbcost.attribution.samples import FEWEST, Sampled, attribute_samples
 from tlbcost.attribution.shares import Attribution
-from tlbcost.common import formats
 from tlbcost.common.console import print_whole
-from tlbcost.common.table import format_table
-from tlbcost.counters.hits import read_hits
+from tlbcost.counters.samples import Hits, SampleHit
 from tlbcost.memory import smaps
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.events import Pmu
@@ -27,7 +24,6 @@ APP, OTHER, PERIOD = "/opt/app", "/opt/other", 10_007
 SKL, ZEN4 = load_pmu("skl"), load_pmu("amd64_fam19h_zen4")
 LOADS, STORES = "sample_load_misses", "sample_store_misses"
 SETTINGS = HugeSettings(2 << 20, "madvise", mounts=(FileSystem("/dev/shm", "tmpfs", (0, 25)),))
-DATA = ("[heap]", "[anonymous]", "/dev/shm/x", APP, "[bss]", "[shared]", "[unknown]", "[stack]")
 OBJECTS = (APP, OTHER, "/lib/libc.so.6")
 # Of an event's samples: data, data_tlb, samples, and the process and object of the code.
 Row = tuple[str, str | None, str | None, int, int, str]
@@ -35,28 +31,15 @@ HEAP: Row = (LOADS, "[heap]", None, 900, 1, APP)
 FILE: Row = (LOADS, "/dev/shm/x", None, 100, 1, APP)
 
 
-def recorded(folder: Path, *rows: Row, running: tuple[int, int] = (100, 100)) -> Path:
-    """A table as tlbcost-record writes it; `running`: the events' time of 100 ns each."""
-    header = {
-        f"{key}_{i}": value
-        for i, name in enumerate((LOADS, STORES))
-        for key, value in {
-            "event": f"{name} counted 0 libpfm4 0x4 0x11d0 0x0", "period": str(PERIOD),
-            "frequency": "NA", "count": "NA", "enabled_ns": "100", "running_ns": str(running[i]),
-        }.items()
-    }  # fmt: skip
-    header |= {"lost": "0", "throttled": "0", "duration_ns": "100", "scope": "program"}
-    header |= {"mode": "user", "kernel": "6.1", "boot_id": "one"}
-    header |= {f"object_{i}": name for i, name in enumerate(OBJECTS)}
-    header |= {f"data_{i}": name for i, name in enumerate(DATA)}
-    cells: list[list[str | int | None]] = [
-        [event, pid, OBJECTS.index(code), "user", 4096 + i,
-         None if data is None else DATA.index(data), tlb, samples, samples * PERIOD]
-        for i, (event, data, tlb, samples, pid, code) in enumerate(rows)
-    ]  # fmt: skip
-    file = folder / "hits.tsv"
-    file.write_text(format_table(formats.HITS, header, cells), encoding="utf-8")
-    return file
+def recorded(*rows: Row) -> Hits:
+    """A recording."""
+    return Hits(
+        tuple(
+            SampleHit(event, pid, code, None, "user", data, tlb, samples, samples * PERIOD)
+            for event, data, tlb, samples, pid, code in rows
+        ),
+        lost=0,
+    )
 
 
 def mapping(
@@ -70,21 +53,21 @@ def mapping(
 
 
 def attributed(
-    file: Path, seen: Seen = (), pmu: Pmu = SKL
+    hits: Hits, seen: Seen = (), pmu: Pmu = SKL
 ) -> tuple[Attribution | None, str | None]:
-    run = Sampled(Path(APP), pmu, read_hits(file))
+    run = Sampled(Path(APP), pmu, hits)
     return attribute_samples(run, interval(0.2), seen, SETTINGS)
 
 
-def memory_of(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
-    found, why_not = attributed(file, seen, pmu)
+def memory_of(hits: Hits, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
+    found, why_not = attributed(hits, seen, pmu)
     assert why_not is None
     assert found is not None
     return found
 
 
-def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) -> None:
-    found = memory_of(recorded(tmp_path, HEAP, FILE))
+def test_shares_are_those_of_the_samples_and_sum_to_the_whole() -> None:
+    found = memory_of(recorded(HEAP, FILE))
     heap, file = found.regions
     assert (heap.kind, heap.name, heap.samples) == ("heap", "[heap]", 900)
     assert (file.kind, file.name, file.samples) == ("tmpfs", "/dev/shm/x", 100)
@@ -92,8 +75,7 @@ def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) ->
     assert heap.misses_interval is not None
     assert heap.misses_interval.low == pytest.approx(0.88, abs=0.01)
     assert heap.misses_interval.high == pytest.approx(0.917, abs=0.01)
-    assert found.source == "samples of skl::MEM_INST_RETIRED:STLB_MISS_LOADS:precise=2 and " \
-        "skl::MEM_INST_RETIRED:STLB_MISS_STORES:precise=2"  # fmt: skip
+    assert found.source == "samples of skl::MEM_INST_RETIRED:STLB_MISS_LOADS:precise=2"
     assert (found.other_fraction, found.costed_by, found.images) == (0.0, None, ())
     # What samples do not tell has no number.
     for region in found.regions:
@@ -106,32 +88,16 @@ def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) ->
     assert (line.walks, line.huge_walks) == (1000 * PERIOD, None)
 
 
-def test_rows_that_read_alike_are_not_one(tmp_path: Path) -> None:
-    """The recorder tells mappings of one path apart by their build ids, too."""
-    hits = read_hits(recorded(tmp_path, HEAP, FILE))
-    twice = Sampled(Path(APP), SKL, replace(hits, hits=hits.hits * 2))
-    found, _ = attribute_samples(twice, interval(0.2), (), SETTINGS)
-    assert found is not None
-    assert [region.samples for region in found.regions] == [1800, 200]
-    assert [line.samples for line in found.code] == [2000]
-
-
-def test_what_rests_on_few_samples_has_no_share(tmp_path: Path) -> None:
+def test_what_rests_on_few_samples_has_no_share() -> None:
     few: Row = (STORES, "[stack]", None, FEWEST - 1, 1, OBJECTS[2])
-    found = memory_of(recorded(tmp_path, HEAP, few))
+    found = memory_of(recorded(HEAP, few))
     stack = next(region for region in found.regions if region.kind == "stack")
     assert (stack.samples, stack.misses_fraction, stack.gain_fraction) == (FEWEST - 1, None, None)
     assert sum(region.samples or 0 for region in found.regions) == 900 + FEWEST - 1
     assert [line.walks_fraction is None for line in found.code] == [False, True]
 
 
-def test_an_event_that_ran_half_of_the_time_stands_for_all_of_it(tmp_path: Path) -> None:
-    store: Row = (STORES, "[stack]", None, 450, 1, APP)
-    heap, stack = memory_of(recorded(tmp_path, HEAP, store, running=(100, 50))).regions
-    assert (heap.misses_fraction, stack.misses_fraction) == (0.5, 0.5)
-
-
-def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> None:
+def test_samples_of_all_operations_count_where_they_walked() -> None:
     rows: list[Row] = [
         (LOADS, "[heap]", "walk", 90, 1, APP),
         (LOADS, "[heap]", "stlb_hit", 5000, 1, APP),
@@ -139,7 +105,7 @@ def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> No
         (LOADS, "/dev/shm/x", "walk", 10, 1, APP),
         (LOADS, None, None, 7000, 1, APP),
     ]
-    found = memory_of(recorded(tmp_path, *rows), pmu=ZEN4)
+    found = memory_of(recorded(*rows), pmu=ZEN4)
     assert [(region.kind, region.samples) for region in found.regions] == [
         ("heap", 90),
         ("tmpfs", 10),
@@ -147,25 +113,25 @@ def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> No
     assert found.source == "samples of ibs_op:524288"
 
 
-def test_memory_that_is_not_known_is_a_region(tmp_path: Path) -> None:
+def test_memory_that_is_not_known_is_a_region() -> None:
     lost: Row = (LOADS, None, None, 60, 1, APP)
     gone: Row = (LOADS, "[unknown]", None, 40, 1, APP)
-    found = memory_of(recorded(tmp_path, HEAP, lost, gone))
+    found = memory_of(recorded(HEAP, lost, gone))
     assert found.other_fraction == 0.1
     assert [(region.name, region.samples) for region in found.regions] == [
         ("[heap]", 900), ("other memory", 100),
     ]  # fmt: skip
 
 
-def test_static_data_is_the_executables(tmp_path: Path) -> None:
+def test_static_data_is_the_executables() -> None:
     rows: list[Row] = [(LOADS, "[bss]", None, 50, 1, APP), (LOADS, APP, None, 30, 1, APP)]
-    found = memory_of(recorded(tmp_path, *rows))
+    found = memory_of(recorded(*rows))
     assert [(region.kind, region.name) for region in found.regions] == [
         ("segment", "[bss]"), ("segment", APP),
     ]  # fmt: skip
 
 
-def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
+def test_what_has_no_name_is_what_there_was_most_of() -> None:
     seen = [
         (APP, mapping("/memfd:frames (deleted)", "shared", 4 << 20, "rw-s")),
         (APP, mapping(smaps.UNNAMED, "anonymous", 8 << 20)),
@@ -173,7 +139,7 @@ def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
     ]
     rows: list[Row] = [HEAP, (LOADS, "[shared]", None, 50, 1, APP),
                        (LOADS, "[anonymous]", None, 40, 1, APP)]  # fmt: skip
-    found = memory_of(recorded(tmp_path, *rows), seen)
+    found = memory_of(recorded(*rows), seen)
     assert [(region.kind, region.name, region.size_bytes) for region in found.regions] == [
         ("heap", "[heap]", 6 << 20),
         ("memfd", "/memfd:frames (deleted)", 4 << 20),
@@ -181,15 +147,15 @@ def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
     ]
     assert all(region.backed is not None for region in found.regions)
     # Without a look at it, it is not known to be one of these.
-    kinds_ = [region.kind for region in memory_of(recorded(tmp_path, *rows)).regions]
+    kinds_ = [region.kind for region in memory_of(recorded(*rows)).regions]
     assert kinds_ == ["heap", "shared", "anonymous"]
 
 
-def test_processes_are_distinguished_by_their_code(tmp_path: Path) -> None:
+def test_processes_are_distinguished_by_their_code() -> None:
     seen = [(name, mapping("[heap]", "heap", 1 << 20)) for name in (APP, OTHER)]
     rows: list[Row] = [HEAP, (LOADS, "[heap]", None, 70, 2, OTHER),
                        (LOADS, "[heap]", None, 30, 2, OBJECTS[2])]  # fmt: skip
-    found = memory_of(recorded(tmp_path, *rows), seen)
+    found = memory_of(recorded(*rows), seen)
     assert [(region.program, region.samples) for region in found.regions] == [
         (APP, 900),
         (OTHER, 100),
@@ -204,17 +170,15 @@ def test_processes_are_distinguished_by_their_code(tmp_path: Path) -> None:
         ([(LOADS, None, None, 500, 1, APP)], "hold no addresses"),
     ],
 )
-def test_no_share_without_samples_and_their_addresses(
-    tmp_path: Path, rows: list[Row], why: str
-) -> None:
-    found, reason = attributed(recorded(tmp_path, *rows))
+def test_no_share_without_samples_and_their_addresses(rows: list[Row], why: str) -> None:
+    found, reason = attributed(recorded(*rows))
     assert found is None
     assert why in str(reason)
 
 
 def test_the_report_names_its_source(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, 3, 1, OBJECTS[2])
-    found = memory_of(recorded(tmp_path, HEAP, FILE, few))
+    found = memory_of(recorded(HEAP, FILE, few))
     file = tmp_path / "report"
     part = attribution_part(found)
     assert part is not None

@@ -57,7 +57,7 @@ def made_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path / "lib")
     monkeypatch.setattr(paths, "libexec", lambda name: tmp_path / "libexec" / name)
     for name in (
-        "tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record", "tlbcost-copies",
+        "tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-copies",
     ):  # fmt: skip
         (tmp_path / "libexec" / name).touch(0o755)
     made.program(

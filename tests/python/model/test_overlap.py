@@ -45,7 +45,6 @@ def _copied(windows: int) -> CopiedRun:
         2000,
         0.01,
         1.0,
-        False,
         0,
     )
     saving = Interval(0.1, 0.05, 0.15)

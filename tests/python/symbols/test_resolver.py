@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tlbcost.counters.hits import SampleHit
 from tlbcost.symbols.binutils import demangled
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
-from tlbcost.symbols.resolver import Resolver, parse_jit, parse_kallsyms
+from tlbcost.symbols.resolver import CodePlace, Resolver, parse_jit
 
 SOURCE = """
 int data_object = 7;
@@ -53,12 +52,8 @@ def places(program: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def hit(path: str | None, offset: int, **changes: object) -> SampleHit:
-    values: dict[str, object] = {
-        "event": "e", "pid": 1, "object": path, "build_id": None, "mode": "user",
-        "offset_bytes": offset, "data": None, "data_tlb": None, "samples": 1, "weight": 1,
-    }  # fmt: skip
-    return SampleHit(**(values | changes))  # type: ignore[arg-type]
+def at(path: str | None, offset: int, pid: int = 1) -> CodePlace:
+    return CodePlace(pid, path, offset)
 
 
 @pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie",), ("-static",)])
@@ -67,7 +62,7 @@ def test_each_byte_of_a_function_and_none_next_to_it(
 ) -> None:
     program = build(tmp_path, *options)
     where = places(program)
-    found = ElfObject.read(program, None)
+    found = ElfObject.read(program)
     for name in ("first", "hidden", "second", "main"):
         offset, size = where[name]
         assert {found.find(offset + i) for i in range(size)} == {name}
@@ -79,7 +74,7 @@ def test_without_symbols_only_dynamic_ones(tmp_path: Path) -> None:
     program = build(tmp_path, "-rdynamic")
     where = places(program)
     subprocess.run(["strip", str(program)], check=True)
-    found = ElfObject.read(program, None)
+    found = ElfObject.read(program)
     assert found.find(where["first"][0]) == "first"
     assert found.find(where["hidden"][0]) is None
 
@@ -97,26 +92,16 @@ def test_symbols_kept_apart_are_found_by_build_id(
     debug.parent.mkdir()
     subprocess.run(["objcopy", "--only-keep-debug", str(program), str(debug)], check=True)
     subprocess.run(["strip", str(program)], check=True)
-    assert ElfObject.read(program, build_id).find(where["hidden"][0]) is None
+    assert ElfObject.read(program).find(where["hidden"][0]) is None
     monkeypatch.setattr("tlbcost.symbols.elf._DEBUG", tmp_path)
-    assert ElfObject.read(program, build_id).find(where["hidden"][0]) == "hidden"
-
-
-def test_a_file_that_changed_has_no_symbols(tmp_path: Path) -> None:
-    program = build(tmp_path)
-    offset = places(program)["first"][0]
-    symbols = Resolver()
-    changed = hit(str(program), offset, build_id="00" * 20)
-    assert symbols.names([changed, changed, hit(str(program), offset)]) == [None, None, "first"]
-    assert len(symbols.notes) == 1
-    assert "not the file that was recorded" in symbols.notes[0]
+    assert ElfObject.read(program).find(where["hidden"][0]) == "hidden"
 
 
 def test_files_that_are_none_or_gone_are_reported(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\x7fELF" + bytes(range(256)) * 4)
     symbols = Resolver()
-    assert symbols.names([hit(str(garbage), 5), hit(str(tmp_path / "gone"), 5)]) == [None, None]
+    assert symbols.names([at(str(garbage), 5), at(str(tmp_path / "gone"), 5)]) == [None, None]
     assert [note.split(" ")[0] for note in symbols.notes] == [str(garbage), str(tmp_path / "gone")]
 
 
@@ -125,14 +110,15 @@ def test_a_cut_file_never_breaks(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     for length in range(0, len(program), 97):
         cut.write_bytes(program[:length])
-        Resolver().names([hit(str(cut), 0x1150)])
+        Resolver().names([at(str(cut), 0x1150)])
 
 
 # A note whose name reaches beyond the end of the file.
 @example(b"\xff" * 8, 0x338)
 @given(st.binary(max_size=400), st.integers(0, 3000))
-def test_a_damaged_file_never_breaks(tmp_path_factory: pytest.TempPathFactory, junk: bytes,
-                                     at: int) -> None:  # fmt: skip
+def test_a_damaged_file_never_breaks(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, where: int
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "damaged"
     folder.mkdir(exist_ok=True)
     whole = folder / "p"
@@ -140,9 +126,9 @@ def test_a_damaged_file_never_breaks(tmp_path_factory: pytest.TempPathFactory, j
         build(folder)
     damaged = folder / "damaged"
     content = bytearray(whole.read_bytes())
-    content[at : at + len(junk)] = junk
+    content[where : where + len(junk)] = junk
     damaged.write_bytes(content)
-    Resolver().names([hit(str(damaged), 0x1150)])
+    Resolver().names([at(str(damaged), 0x1150)])
 
 
 def test_of_aliases_the_global_one_without_underscores_is_shown() -> None:
@@ -160,34 +146,6 @@ def test_of_aliases_the_global_one_without_underscores_is_shown() -> None:
     ]  # fmt: skip
 
 
-def test_kallsyms_with_and_without_addresses() -> None:
-    text = (
-        "ffffffff81000000 T _stext\nffffffff81000100 t do_page_fault\n"
-        "ffffffff81000200 D data\nffffffffc0000000 t ext4_read\t[ext4]\nnonsense\n"
-    )
-    table = SymbolTable(parse_kallsyms(text))
-    assert table.find(0xFFFFFFFF81000150) == "do_page_fault"
-    assert table.find(0xFFFFFFFFC0000001) == "ext4_read"
-    assert parse_kallsyms("0000000000000000 T _stext\n") == []
-
-
-def test_kernel_symbols_need_the_same_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in (("sys/kernel/random/boot_id", "one\n"), ("kallsyms", "10 T start\n")):
-        path = tmp_path / "proc" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    place = hit("[kernel]", 0x20, mode="kernel")
-    assert Resolver("one").names([place]) == ["start"]
-    other = Resolver("two")
-    assert other.names([place]) == [None]
-    assert "another boot" in other.notes[0]
-    (tmp_path / "proc/kallsyms").write_text("0 T start\n", encoding="utf-8")
-    hidden = Resolver("one")
-    assert hidden.names([place]) == [None]
-    assert "kptr_restrict" in hidden.notes[0]
-
-
 def test_maps_of_jit_compilers() -> None:
     lines = ["1000 20 void Main::loop(int)\n", "2000 8 old\n", "2000 8 new\n", "x y z\n", "10\n"]
     table = SymbolTable(parse_jit(lines))
@@ -200,12 +158,12 @@ def test_a_jit_map_is_read_and_reported(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "perf-4.map").write_text("1000 20 compiled\n", encoding="utf-8")
     monkeypatch.setattr("tlbcost.symbols.resolver.JIT_MAPS", tmp_path)
     symbols = Resolver()
-    hits = [hit("[anonymous]", 0x1004, pid=4), hit(None, 0x1004, pid=4), hit(None, 0x1004, pid=5)]
-    assert symbols.names(hits) == ["compiled", "compiled", None]
+    places = [at(None, 0x1004, pid=4), at(None, 0x1004, pid=5)]
+    assert symbols.names(places) == ["compiled", None]
     assert "perf-4.map" in symbols.notes[0]
     monkeypatch.setattr("tlbcost.symbols.resolver._trusted", lambda: {-1})
     foreign = Resolver()
-    assert foreign.names(hits[:1]) == [None]
+    assert foreign.names(places[:1]) == [None]
     assert "another user" in foreign.notes[0]
 
 

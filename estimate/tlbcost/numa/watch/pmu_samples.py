@@ -3,13 +3,11 @@
 
 AMD's instruction-based sampling says of each load and store where its data was, and has its
 address; so does Intel's load latency event of older cores. The precise event of loads that missed
-the last level, of Haswell and later, has the address. Sampled from user mode, by tlbcost-record.
+the last level, of Haswell and later, has the address. Sampled from user mode, by perf.
 """
 
 from __future__ import annotations
 
-import errno
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,21 +16,19 @@ from typing import Literal
 
 import numpy as np
 
-from tlbcost.common import formats, paths
-from tlbcost.common.causes import tool_error
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.table import Table, counts_in, read_table, required_count
 from tlbcost.common.temporary import temporary_folder
-from tlbcost.counters.diagnosis import diagnose
-from tlbcost.counters.hits import sampled_events
+from tlbcost.counters.event_selection import EventRequest
 from tlbcost.counters.pmu import find_pmu
+from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
+from tlbcost.counters.samples import Sample, is_from_memory, read_samples
+from tlbcost.counters.target import Target, watch
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.watch.evidence import Window
 from tlbcost.numa.watch.process import Activity, node_of_cpus
 from tlbcost.numa.watch.sources import Cost, children_ns
 from tlbcost.processors.event_tables import pmu_of
 from tlbcost.processors.events import Pmu
-from tlbcost.system import hints
 from tlbcost.system.machine import current_machine, read_line
 
 Kind = Literal["ibs", "pebs"]
@@ -43,7 +39,6 @@ _MISSES = "|".join(
 _LATENCY, _OPERATIONS = "sample_load_latency", "sample_load_misses"
 # IBS counts operations, and not cycles, with this bit of its config.
 _COUNTS_OPERATIONS = 1 << 19
-_TOOL = "tlbcost-record"
 # The kernel lowers the rate of samples so that no more of a CPU's time goes to them, in percent.
 _KERNEL = "/proc/sys/kernel"
 _SETTINGS = "perf_cpu_time_max_percent", "perf_event_max_sample_rate"
@@ -58,7 +53,7 @@ _THREAD, _CPU, _PAGE, _WEIGHT = range(4)
 
 @dataclass(frozen=True, slots=True)
 class MemoryEvent:
-    """What is sampled: `spec` for tlbcost-record, and the period to begin with.
+    """What is sampled: `spec` for tlbcost-count --encode, and the period to begin with.
 
     `memory_only`: each sample is of an access to memory. `counts`: periods are of accesses, so that
     their rate is known.
@@ -115,27 +110,32 @@ class PmuSamples:
         """Sample for so long: a window of each thread and node. Raises TlbcostError, 4, if this
         machine or the kernel refuses.
         """
+        request = EventRequest("memory", None, "memory", self._event.spec)
+        plan = SamplingPlan(
+            (request,), "user", Pace(self._period), Target("process", self._pid), addresses=True
+        )
+        began_ns = children_ns()
         with temporary_folder() as folder:
-            table, own_ns = self._run(folder, seconds)
-        if table is None:
-            return []
-        (event,) = sampled_events(table)
-        if event.error == errno.ESRCH:
-            return []
-        if event.state != "counted":
-            raise diagnose([event.refusal()], "process", "user", self._pid)
-        rows = self._memory_accesses(table)
+            try:
+                _, file, _ = take_samples(
+                    plan, folder, lambda words: watch([*words, "--", "sleep", f"{seconds:.3f}"])
+                )
+            except TlbcostError:
+                if not Path(f"/proc/{self._pid}").exists():
+                    return []
+                raise
+            samples, _ = read_samples(file)
+        rows = self._memory_accesses(samples)
         if self._event.counts:
             self.dram_per_us = float(rows[:, _WEIGHT].sum()) / 1e6 / seconds
         found = self._windows(rows)
-        # Those without an address have no row, and took their time.
-        taken = required_count(table.key("samples"))
         self.cost = replace(
             self.cost,
             windows=self.cost.windows + len(found),
-            samples=self.cost.samples + taken,
-            samples_ns=self.cost.samples_ns + int(taken * self._sample_ns),
-            own_ns=self.cost.own_ns + own_ns,
+            # Those without an address took their time, too.
+            samples=self.cost.samples + len(samples),
+            samples_ns=self.cost.samples_ns + int(len(samples) * self._sample_ns),
+            own_ns=self.cost.own_ns + children_ns() - began_ns,
         )
         return found
 
@@ -150,34 +150,13 @@ class PmuSamples:
         elif fraction < _CHEAP * self._overhead:
             self._period = max(self._period // 2, self._event.least_period)
 
-    def _run(self, folder: Path, seconds: float) -> tuple[Table | None, int]:
-        """None: the process ended."""
-        path = folder / "accesses.tsv"
-        words = [
-            str(paths.libexec(_TOOL)), "--quiet", "--accesses", "--user-only",
-            "--pid", str(self._pid), "--event", f"memory={self._event.spec}",
-            "--period", str(self._period), "--output", str(path), "--", "sleep", f"{seconds:.3f}",
-        ]  # fmt: skip
-        began_ns = children_ns()
-        try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-            )
-        except OSError as error:
-            raise hints.cannot_run(words[0], error) from error
-        own_ns = children_ns() - began_ns
-        if path.exists():
-            return read_table(path, formats.ACCESSES), own_ns
-        if not Path(f"/proc/{self._pid}").exists():
-            return None, own_ns
-        raise tool_error("cannot sample memory accesses", _TOOL, done.returncode, folder)
-
-    def _memory_accesses(self, table: Table) -> Ints:
+    def _memory_accesses(self, samples: list[Sample]) -> Ints:
         """Thread, CPU, base page and weight of each."""
         found = [
-            counts_in(row, "tid", "cpu", "address", "weight")
-            for row in table.records()
-            if self._event.memory_only or row["level"] == "memory"
+            (each.tid, -1 if each.cpu is None else each.cpu, each.address, each.weight)
+            for each in samples
+            if each.address is not None
+            and (self._event.memory_only or (each.source and is_from_memory(each.source)))
         ]
         rows = np.array(found, dtype=np.int64).reshape(-1, 4)
         rows[:, _PAGE] //= self._page_bytes
