@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -140,6 +142,8 @@ def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     # Ctrl-C is the program's; what it hit until it ends is reported.
     with launcher_of(None) as launcher, sigint_left_to_the_program():
         launch = sampled_runs(launcher, request.argv, path)
+        if request.target.pid is not None:
+            launch = _while_it_runs(launcher, request.argv, path)
         return _recording(take_samples(plan, launcher.folder, launch), notes)
 
 
@@ -213,6 +217,43 @@ def sampled_runs(
         outcome = launcher.execute(
             argv, discard=launcher.runs > 0, started=started, profiler=[*words, "--"]
         )
+        if outcome.exec_errno is not None:
+            raise program.start_failure(argv[0], path, outcome.exec_errno)
+        return outcome.code
+
+    return launch
+
+
+def _while_it_runs(
+    launcher: Launcher, argv: Sequence[str], path: Path
+) -> Callable[[Sequence[str]], int]:
+    """A `launch` for a process that is sampled as long as the program runs.
+
+    Not as perf's own command: perf would end that, too, when the process ends.
+    """
+
+    def launch(words: Sequence[str]) -> int:
+        orders, to_perf = os.pipe()
+        from_perf, answers = os.pipe()
+        command = [*words, "--delay=-1", f"--control=fd:{orders},{answers}"]
+        with (
+            os.fdopen(to_perf, "wb", 0) as order,
+            os.fdopen(from_perf, "rb", 0) as answer,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, process_group=0, pass_fds=(orders, answers)
+            ) as perf_,
+        ):
+            os.close(orders)
+            os.close(answers)
+            try:
+                with contextlib.suppress(BrokenPipeError):
+                    order.write(b"enable\n")
+                # It ends, and answers nothing, if it cannot open the events.
+                if not answer.read(4):
+                    return CANNOT_MEASURE
+                outcome = launcher.execute(argv, discard=False)
+            finally:
+                perf_.send_signal(signal.SIGINT)
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
         return outcome.code
