@@ -63,6 +63,13 @@ void registers_skip(struct registers *registers, int64_t result)
 	registers->raw[RAX] = (uint64_t)result;
 }
 
+void registers_repeat(struct registers *registers)
+{
+	registers->raw[RIP] -= INSTRUCTION_BYTES;
+	registers->raw[RAX] = registers->raw[ORIG_RAX];
+	registers->raw[ORIG_RAX] = (uint64_t)-1;
+}
+
 void registers_make_call(struct registers *registers, long call, const uint64_t arguments[3])
 {
 	uint64_t *raw = registers->raw;

@@ -27,6 +27,9 @@ void registers_set_result(struct registers *registers, int64_t result);
 /* At the entry: do not make the call, and return `result` from it. */
 void registers_skip(struct registers *registers, int64_t result);
 
+/* At the exit, with the registers of the entry: make the same call again. */
+void registers_repeat(struct registers *registers);
+
 /* Let the thread make this call next, by the instruction of the call that it has just made. */
 void registers_make_call(struct registers *registers, long call, const uint64_t arguments[3]);
 

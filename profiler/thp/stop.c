@@ -16,6 +16,8 @@
 
 /* Of bss: as traced_calls.h of mmap. */
 #define LEAST_BYTES (16u << 10)
+/* Huge pages of an arena. */
+#define ARENA_PAGES 16u
 #define PAGE_BYTES 4096u
 /* x86's alone. */
 #ifndef MAP_32BIT
@@ -86,6 +88,42 @@ static void at_brk(const struct stops *stops, struct task *task)
 }
 
 /*
+ * Small mappings are cut from an arena that has asked for huge pages: a stop each, where each would
+ * ask by itself, and pages that are there already would have to be copied together.  An allocator
+ * may propose where the last one ended (LuaJIT).
+ */
+static int takes_from_arena(const struct stops *stops, const struct task *task)
+{
+	const uint64_t address = registers_argument(&task->entry, 0);
+	const uint64_t flags = registers_argument(&task->entry, 3) & ~(uint64_t)MAP_NORESERVE;
+
+	return registers_argument(&task->entry, 2) == (PROT_READ | PROT_WRITE) &&
+	       flags == (MAP_PRIVATE | MAP_ANONYMOUS) && !task->memory->arena_refused &&
+	       registers_argument(&task->entry, 1) < stops->huge_page_bytes &&
+	       (!address || address == task->memory->arena_next);
+}
+
+static void at_small_mmap(const struct stops *stops, struct task *task)
+{
+	const uint64_t bytes = page_end(registers_argument(&task->entry, 1));
+	struct memory *memory = task->memory;
+	struct registers changed = task->entry;
+
+	if (memory->arena_end - memory->arena_next >= bytes) {
+		registers_skip(&changed, (int64_t)memory->arena_next);
+		registers_write(task->tid, &changed);
+		memory->arena_next += bytes;
+		go_on(task);
+		return;
+	}
+	task->arena_bytes = bytes;
+	registers_set_argument(&changed, 1, ARENA_PAGES * stops->huge_page_bytes);
+	registers_set_argument(&changed, 3, registers_argument(&changed, 3) | MAP_NORESERVE);
+	registers_write(task->tid, &changed);
+	go_to_exit(task);
+}
+
+/*
  * V8 reserves its heap in chunks of 256 KiB, each at a random address that it
  * proposes: none would ever share a huge page.  Where nothing is proposed, the
  * kernel puts each next to the one before.
@@ -140,10 +178,12 @@ int stop_at_call(struct stops *stops, struct task *task)
 	case SYS_set_tid_address:
 		if (task->memory->filtered)
 			go_on(task);
-		else if (registers_call(&task->entry) == SYS_mmap)
-			at_mmap(stops, task);
-		else
+		else if (registers_call(&task->entry) != SYS_mmap)
 			go_to_exit(task);
+		else if (takes_from_arena(stops, task))
+			at_small_mmap(stops, task);
+		else
+			at_mmap(stops, task);
 		return 0;
 	default:
 		note(stops, task);
@@ -241,7 +281,12 @@ static int ask(struct stops *stops, struct injection *injection, struct task *ta
 		return 0;
 	case SYS_mmap:
 		start = (uint64_t)result;
-		break;
+		if (!task->arena_bytes)
+			break;
+		task->memory->arena_next = start + task->arena_bytes;
+		task->memory->arena_end = start + ARENA_PAGES * stops->huge_page_bytes;
+		stops->requests++;
+		return request_huge(injection, start, task->memory->arena_end);
 	case SYS_mremap:
 		return moved(stops, injection, entry, (uint64_t)result);
 	case SYS_mprotect:
@@ -276,7 +321,17 @@ int stop_after_call(struct stops *stops, struct task *task, int *status)
 	result = registers_result(&exit);
 	restored = exit;
 	/* The kernel changes no argument, and programs count on it. */
-	registers_set_argument(&restored, 0, registers_argument(&task->entry, 0));
+	for (unsigned i = 0; i < 4; i++)
+		registers_set_argument(&restored, i, registers_argument(&task->entry, i));
+	if (task->arena_bytes && result > -4096 && result < 0) {
+		task->arena_bytes = 0;
+		task->memory->arena_refused = 1;
+		restored = task->entry;
+		registers_repeat(&restored);
+		registers_write(task->tid, &restored);
+		go_on(task);
+		return 0;
+	}
 	if ((result > -4096 && result < 0) ||
 	    injection_begin(&injection, task->tid, &restored) < 0) {
 		go_on(task);
@@ -286,6 +341,7 @@ int stop_after_call(struct stops *stops, struct task *task, int *status)
 		*status = injection.status;
 		return 1;
 	}
+	task->arena_bytes = 0;
 	injection_end(&injection);
 	go_on(task);
 	return 0;

@@ -89,6 +89,9 @@ void tasks_copy(struct task *task, const struct task *parent)
 	memory->believed_end = parent->memory->believed_end;
 	memory->heap_start = parent->memory->heap_start;
 	memory->heap_end = parent->memory->heap_end;
+	memory->arena_next = parent->memory->arena_next;
+	memory->arena_end = parent->memory->arena_end;
+	memory->arena_refused = parent->memory->arena_refused;
 }
 
 int tasks_renew(struct task *task)

@@ -18,6 +18,9 @@ struct memory {
 	int filtered;	/* the program has a seccomp filter of its own: leave it alone */
 	/* Where the program believes its heap to end, and where it does; 0: not known. */
 	uint64_t heap_start, believed_end, heap_end;
+	/* Mapped in advance for small mappings to come; next == end: nothing is. */
+	uint64_t arena_next, arena_end;
+	int arena_refused;	/* there is no room for one, e.g. by RLIMIT_AS */
 };
 
 enum task_state {
@@ -33,6 +36,7 @@ struct task {
 	unsigned waited;	/* rounds of tracer_run() in which it was new */
 	struct memory *memory;
 	struct registers entry;	/* of that call, as the program made it */
+	uint64_t arena_bytes;	/* what it wants of the arena that the call makes; 0: it makes none */
 };
 
 /* All of them.  Zeroed is empty. */

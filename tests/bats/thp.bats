@@ -98,6 +98,17 @@ by_preload() { # <glob of a library>...
 	((output >= 28 << 10))
 }
 
+@test "small mappings come from an arena, and are zero and apart; without room each asks by itself" {
+	cc -std=c11 -D_GNU_SOURCE -O1 -o small "${BATS_TEST_DIRNAME}/../thp/small.c"
+	./small
+	under_thp ./small
+	((status == 0))
+	((output >= 62 << 10))
+	under_thp ./small limited
+	((status == 0))
+	((output >= 40 << 10))
+}
+
 # bats test_tags=long
 @test "sqlite3, whose heap shrinks and grows all the time" {
 	need_program sqlite3
