@@ -66,7 +66,7 @@ static int prepare(struct run *run)
 		.arms = options->arms.slices ? &options->arms : NULL,
 		/* The placement of memory is acted on soon. */
 		.urgent = options->window.dram.l2_bytes ||
-			  (options->arms.slices && !options->pid),
+			  (options->arms.slices && (!options->pid || workers_lack_cpus())),
 	};
 	const uint32_t count = options->workers ? options->workers : workers_spare();
 	char injector[PATH_MAX];

@@ -166,7 +166,7 @@ void sampled_copies_kill(struct sampling *sampling, const struct process *proces
 
 /*
  * The program pays for each page that it writes while the copy lives, so a worker that waits for a
- * CPU is expensive; and one that waits forever contributes nothing.
+ * CPU is expensive; and one that waits forever, also to model what it has seen, contributes nothing.
  */
 static void relieve(struct sampling *sampling, struct worker *worker,
 		    struct sampled_copy *sampled)
@@ -181,7 +181,7 @@ static void relieve(struct sampling *sampling, struct worker *worker,
 	if (ran_ns >= lived_ns / STARVED_SHARE)
 		return;
 	worker = workers_replace(sampling->workers, worker);
-	if (worker && sampling_watch(sampling, worker->socket) == 0)
+	if (worker && sampling_watch(sampling, worker->socket) == 0 && sampled->alive)
 		cut(sampled, "starved");
 }
 
@@ -198,7 +198,7 @@ void sampled_copies_check(struct sampling *sampling)
 		if (sampled->alive && (sampled->process->gone ||
 				       sampled->process->image != sampled->image))
 			cut(sampled, "cut");
-		else if (sampled->alive)
+		else if (sampled->alive || sampled->modelled)
 			relieve(sampling, &sampling->workers->all[i], sampled);
 	}
 }

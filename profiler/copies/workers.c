@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -20,12 +21,27 @@
 
 /* A timing model may still run when the program ends, but never for longer than this. */
 #define WRITE_NS UINT64_C(120000000000)
+/* Share of the time, in percent, in which some program waits for a CPU. */
+#define MOST_PRESSURE 50.0
 
 uint32_t workers_cpus(void)
 {
 	cpu_set_t cpus;
 
 	return sched_getaffinity(0, sizeof(cpus), &cpus) < 0 ? 1 : (uint32_t)CPU_COUNT(&cpus);
+}
+
+bool workers_lack_cpus(void)
+{
+	FILE *file = fopen("/proc/pressure/cpu", "re");
+	double percent = 0;
+
+	if (!file)
+		return false;
+	if (fscanf(file, "some avg10=%lf", &percent) != 1)
+		percent = 0;
+	fclose(file);
+	return percent > MOST_PRESSURE;
 }
 
 uint32_t workers_spare(void)

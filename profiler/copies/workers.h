@@ -40,6 +40,9 @@ struct workers {
 /* CPUs that this process may use. */
 uint32_t workers_cpus(void);
 
+/* Whether programs wait for CPUs most of the time (/proc/pressure/cpu): idle ones are none to spare. */
+bool workers_lack_cpus(void);
+
 /* As many as there are CPUs to spare for this process: from 1 to WORKERS_MOST. */
 uint32_t workers_spare(void);
 
