@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import cast, get_args
 
 from builders.answer import altered, estimated
-from tlbcost.answer.surroundings import surroundings
+from tlbcost.answer.record import surroundings
 from tlbcost.attribution.shares import Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval

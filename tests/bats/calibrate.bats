@@ -18,7 +18,7 @@ setup_file() {
 			from dataclasses import replace
 			from builders.calibration import curve, quick
 			from builders.tree import TREE
-			from tlbcost.calibration.cache import save
+			from tlbcost.calibration.file import save
 			from tlbcost.calibration.file import read_calibration
 			from tlbcost.system.machine import current_machine
 			made = read_calibration(TREE / "data/samples/amd-zen-5-guest/calibration.tsv")
@@ -130,18 +130,6 @@ setup() {
 	[[ ${stderr} == *"not a .png or .svg file"* ]]
 	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /nonexistent/x
 	[[ ${stderr} == *"no such folder: /nonexistent"* ]]
-}
-
-@test "calibrate: a full disk is an error" {
-	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /dev/full
-	[[ ${stderr} == *"cannot write /dev/full: No space left on device"* ]]
-}
-
-@test "calibrate: a full disk behind standard output is an error" {
-	[[ -c /dev/full ]] || skip "needs /dev/full"
-	# shellcheck disable=SC2016  # expands in the inner shell
-	run -1 --separate-stderr bash -c '"$1" calibrate >/dev/full' - "${BUILD}/tlbcost"
-	[[ ${stderr} == *"tlbcost: cannot write standard output: No space left on device"* ]]
 }
 
 @test "calibrate: a garbage cache is announced and measured again" {

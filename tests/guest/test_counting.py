@@ -15,7 +15,7 @@ import pytest
 from machine import Results
 from tlbcost.common import formats
 from tlbcost.common.table import Table, count, parse_table
-from tlbcost.counters.readings import parse_readings
+from tlbcost.counters.count_tool import parse_readings
 from tlbcost.counters.totals import mark_silent
 from tlbcost.processors.event_tables import all_pmus, generic_pmu
 

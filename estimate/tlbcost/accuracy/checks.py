@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which predictions were checked by trials, and how far off was each?"""
+"""Predictions checked by trials, and the errors of each and of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Literal, cast
 
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import MeasuredGain
@@ -18,6 +19,8 @@ Way = ModelName | Literal["measured"]
 WAYS: tuple[Way, ...] = ("measured", *MODELS)
 # Of a normal distribution, half of a 95 % interval.
 _Z95 = 1.96
+# "expected": the reported gain, by whichever way; "total": with page faults.
+Predicted = Literal["expected", "bound", "total"] | Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,6 @@ class Gain:
 
     @property
     def user_error(self) -> float:
-        """The standard error of the user part."""
         return (self.user.high - self.user.low) / 2 / _Z95
 
 
@@ -125,7 +127,6 @@ class CheckedPrediction:
 
     @property
     def bound_error(self) -> float:
-        """Of the bound."""
         return self.prediction.bound_fraction - self.gain.user.value
 
     def expected_error(self, way: Way | None = None) -> float | None:
@@ -140,7 +141,6 @@ class CheckedPrediction:
         return None if total is None else total - self.gain.whole.value
 
     def inside(self, way: Way | None = None) -> bool:
-        """Whether the gain lies in the expected interval, as in Prediction.of."""
         expected = self.prediction.of(way)
         return expected is not None and expected.low <= self.gain.user.value <= expected.high
 
@@ -161,13 +161,11 @@ class Record:
 
     @property
     def checks(self) -> tuple[CheckedPrediction, ...]:
-        """Those that were predicted and measured."""
         found = (check_of(program) for program in self.programs)
         return tuple(check for check in found if check is not None)
 
     @property
     def left_out(self) -> tuple[tuple[Program, str], ...]:
-        """The others, each with the reason."""
         return tuple((p, _why(p)) for p in self.programs if check_of(p) is None)
 
     @property
@@ -177,7 +175,6 @@ class Record:
 
 
 def prediction_of(gain: PredictedGain, measured: MeasuredGain | str | None = None) -> Prediction:
-    """An estimate's prediction, for a record. `measured`: what it measured, or why it did not."""
     ways: dict[Way, Interval] = dict(gain.models.items())
     fault, null, why = gain.fault_fraction, None, None
     if isinstance(measured, MeasuredGain):
@@ -197,7 +194,6 @@ def prediction_of(gain: PredictedGain, measured: MeasuredGain | str | None = Non
 
 
 def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
-    """The gain that the pairs show; None if they are too few for an interval."""
     import numpy as np
 
     from tlbcost.common import bootstrap
@@ -214,7 +210,6 @@ def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
 
 
 def check_of(program: Program) -> CheckedPrediction | None:
-    """The check of a program; None if it was not predicted, not measured, or is excluded."""
     if program.excluded is not None or program.prediction is None:
         return None
     gain = gain_of(program.pairs)
@@ -230,10 +225,64 @@ def _why(program: Program) -> str:
 
 
 def covered_fraction(program: Program) -> float | None:
-    """The share of the memory that was on huge pages, median over the runs; None: not sampled."""
     shares = [
         pair.huge_bytes / pair.resident_bytes
         for pair in program.pairs
         if pair.huge_bytes is not None and pair.resident_bytes
     ]
     return median(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Sizes of the errors of one figure over several programs, as shares of the run time.
+
+    `inside`: programs whose measured gain was within the expected interval. `worst` names the
+    program of the largest error. `square`: root mean square; `beyond`: of that, what the trials'
+    own standard error does not explain.
+    """
+
+    programs: int
+    inside: int
+    mean: float
+    largest: float
+    worst: str
+    square: float
+    beyond: float
+
+
+def accuracy(checks: Sequence[CheckedPrediction]) -> dict[Predicted, Accuracy]:
+    # Not at the top: pandas takes a while to load.
+    import pandas as pd
+
+    rows = [row for check in checks for row in _rows(check)]
+    table = pd.DataFrame(rows, columns=["predicted", "program", "size", "inside", "trial"])
+    found: dict[Predicted, Accuracy] = {}
+    for predicted, group in table.groupby("predicted", sort=False):
+        worst = group.sort_values("size", ascending=False, kind="stable").iloc[0]
+        square = float((group["size"] ** 2).mean())
+        explained = float((group["trial"] ** 2).mean())
+        found[cast(Predicted, predicted)] = Accuracy(
+            programs=len(group),
+            inside=int(group["inside"].sum()),
+            mean=float(group["size"].mean()),
+            largest=float(worst["size"]),
+            worst=str(worst["program"]),
+            square=math.sqrt(square),
+            beyond=math.sqrt(max(0.0, square - explained)),
+        )
+    return found
+
+
+def _rows(check: CheckedPrediction) -> Iterator[tuple[Predicted, str, float, bool, float]]:
+    errors: dict[Predicted, float | None] = {
+        "expected": check.expected_error(),
+        "bound": check.bound_error,
+        "total": check.total_error,
+    }
+    errors |= {way: check.expected_error(way) for way in WAYS}
+    for predicted, error in errors.items():
+        if error is not None:
+            way = next((way for way in WAYS if way == predicted), None)
+            name, trial = check.program.name, check.gain.user_error
+            yield predicted, name, abs(error), check.inside(way), trial

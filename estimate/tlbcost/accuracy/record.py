@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where are the results of `tlbcost validate` kept? A `trials` table (doc/format.md), and its
-places.
-"""
+"""Records of `tlbcost validate`: a `trials` table (doc/format.md), and its places."""
 
 from __future__ import annotations
 
@@ -19,10 +17,9 @@ from tlbcost.accuracy.checks import (
     Program,
     Record,
     Way,
+    accuracy,
 )
-from tlbcost.accuracy.errors import accuracy
-from tlbcost.calibration.cache import cache_folder
-from tlbcost.calibration.file import machine_of
+from tlbcost.calibration.file import cache_folder, machine_of
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
@@ -63,7 +60,6 @@ class TrackRecord:
 
 
 def format_record(record: Record) -> str:
-    """The text of the record's table."""
     header: dict[str, Cell] = {
         field.name: getattr(record.machine, field.name) for field in fields(Machine)
     }
@@ -75,7 +71,10 @@ def format_record(record: Record) -> str:
         header[f"method_{n}"] = program.method
         said = program.prediction
         header[f"bound_fraction_{n}"] = None if said is None else said.bound_fraction
-        for prefix, expected in _expected(said).items():
+        found = {"expected": None if said is None else said.expected_fraction}
+        for way in WAYS:
+            found[f"expected_{way}"] = None if said is None else said.of(way)
+        for prefix, expected in found.items():
             for end in _ENDS:
                 header[f"{prefix}_{end}_{n}"] = None if expected is None else getattr(expected, end)
         header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
@@ -104,20 +103,11 @@ def _if_known(program: Program, said: Prediction | None) -> dict[str, Cell]:
     return found
 
 
-def _expected(said: Prediction | None) -> dict[str, Interval | None]:
-    """The expected gains by the start of their keys: the reported one, and by each way."""
-    found = {"expected": None if said is None else said.expected_fraction}
-    for way in WAYS:
-        found[f"expected_{way}"] = None if said is None else said.of(way)
-    return found
-
-
 def _cells(run: PairedRun) -> tuple[int, ...]:
     return tuple(getattr(run, field.name) for field in fields(PairedRun))
 
 
 def read_record(path: Path) -> Record:
-    """Read a record. Raises TlbcostError naming the file and its defect."""
     table = read_table(path, formats.TRIALS)
     try:
         numbers = [key.removeprefix("program_") for key in table.header if key[:8] == "program_"]

@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a record of predictions and trials look: as text, and in doc/accuracy/?"""
+"""A record of predictions and trials as text, as a figure, and in doc/accuracy/."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.accuracy.checks import CheckedPrediction, Record, Way
-from tlbcost.accuracy.errors import Accuracy, Predicted, accuracy
+from tlbcost.accuracy.checks import Accuracy, CheckedPrediction, Predicted, Record, Way, accuracy
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 _MOST_CHECKS, _MOST_LEFT_OUT = 8, 2
+_COLUMNS = ("number", "expected", "low", "high", "measured", "measured_low",
+            "measured_high", "bound", "other")  # fmt: skip
+# By whether any program was measured.
+_OTHER = ("expected by the simple model", "expected by the model alone")
+# Margin around the points, as a share of the range.
+_MARGIN = 0.05
 
 
 def points(fraction: float) -> str:
@@ -26,14 +33,22 @@ def points(fraction: float) -> str:
 
 
 def print_record(record: Record, file: TextIO, *, details: bool) -> None:
-    """Print what the checks come to, and their table; without `details`, the largest errors."""
-
     def fill(console: Console) -> None:
         for n, sentence in enumerate(sentences(record)):
             console.print(sentence, style="bold" if n == 0 else None)
         shown = record.checks if details else _worst(record)
         if shown:
-            _table(console, record, shown)
+            ways: tuple[Way | None, ...] = record.ways or (None,)
+            heads = [way or "error" for way in ways]
+            rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
+            for check in shown:
+                rows.add_row(*_cells(check), *(_error(check, way) for way in ways))
+            section(console, rows)
+            console.print(
+                "Percent of the base run time. bound, expected: by the estimate, of cheaper "
+                "translation; user, whole: by the trial, of user time and of all time. "
+                f"{_explained(heads)} less user, in points."
+            )
         if len(shown) < len(record.checks):
             console.print(f"The {len(shown)} largest errors of {len(record.checks)}: --details")
         for n, (program, why) in enumerate(record.left_out):
@@ -46,24 +61,9 @@ def print_record(record: Record, file: TextIO, *, details: bool) -> None:
 
 
 def _worst(record: Record) -> Sequence[CheckedPrediction]:
-    """The largest errors, in the order of the record."""
     way = record.ways[0] if record.ways else None
     by_error = sorted(record.checks, key=lambda check: -abs(check.expected_error(way) or 0))
     return [check for check in record.checks if check in by_error[:_MOST_CHECKS]]
-
-
-def _table(console: Console, record: Record, checks: Sequence[CheckedPrediction]) -> None:
-    ways: tuple[Way | None, ...] = record.ways or (None,)
-    heads = [way or "error" for way in ways]
-    rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
-    for check in checks:
-        rows.add_row(*_cells(check), *(_error(check, way) for way in ways))
-    section(console, rows)
-    console.print(
-        "Percent of the base run time. bound, expected: by the estimate, of cheaper translation; "
-        f"user, whole: by the trial, of user time and of all time. {_explained(heads)} less "
-        "user, in points."
-    )
 
 
 def _cells(check: CheckedPrediction) -> tuple[str, ...]:
@@ -91,7 +91,6 @@ def _error(check: CheckedPrediction, way: Way | None) -> str:
 
 
 def _bare(fraction: float) -> str:
-    """Percent without the sign, which would make the table too wide."""
     return f"{100 * fraction:.1f}"
 
 
@@ -101,7 +100,6 @@ def _ends(interval: Interval) -> str:
 
 
 def sentences(record: Record) -> Iterator[str]:
-    """What the checks come to."""
     checks = record.checks
     if not checks:
         yield "No program was both predicted and measured on proven huge pages."
@@ -130,7 +128,6 @@ def _of(way: Way) -> str:
 
 
 def _measured(checks: Sequence[CheckedPrediction], errors: Accuracy) -> Iterator[str]:
-    """How well what estimates measured agrees with the trials."""
     error = max(check.gain.user_error for check in checks)
     yield (
         f"Measured by the estimate: root mean square {100 * errors.square:.1f}, of which "
@@ -169,7 +166,6 @@ def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tupl
 
 
 def markdown(record: Record) -> str:
-    """The tables of a machine's page in doc/accuracy/."""
     ways: tuple[Way | None, ...] = record.ways or (None,)
     heads = [_head(way) for way in ways]
     lines = [
@@ -212,3 +208,66 @@ def _head(way: Way | None) -> str:
 
 def _with_range(interval: Interval) -> str:
     return f"{units.percent(interval.value)} ({units.range_of(interval)})"
+
+
+def draw_record(record: Record, picture: Path) -> None:
+    checks = record.checks
+    if not checks:
+        raise TlbcostError(
+            f"cannot draw {picture}: no program was both predicted and measured", None
+        )
+    draw_by("accuracy.gp", lambda folder: _settings(record, checks, folder), picture)
+
+
+def _settings(
+    record: Record, checks: tuple[CheckedPrediction, ...], folder: Path
+) -> dict[str, str | int]:
+    # The largest gains first.
+    checks = tuple(sorted(checks, key=lambda check: -check.gain.user.value))
+    rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
+    lines = ["\t".join(_COLUMNS)]
+    lines += [
+        "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
+    ]
+    (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # Bounds are many times as large: those beyond the axis are drawn at its end.
+    ends = [
+        cell
+        for row in rows
+        for cell in row[1 : _COLUMNS.index("bound")]
+        if not isinstance(cell, str)
+    ]
+    room = max(1.0, _MARGIN * (max(ends) - min(ends)))
+    return {
+        "checks": str(folder / "checks.tsv"),
+        "title_words": f"{record.machine.cpu_name or 'NA'}: {len(checks)} programs",
+        "other_words": _OTHER[any(check.prediction.of("measured") for check in checks)],
+        "names": word_list(check.program.name for check in checks),
+        "least": round(min(ends) - room),
+        "most": round(max(ends) + room),
+    }
+
+
+def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
+    return (
+        n,
+        *_percent(check.prediction.expected_fraction),
+        *_percent(check.gain.user),
+        100 * check.prediction.bound_fraction,
+        _other(check),
+    )
+
+
+def _other(check: CheckedPrediction) -> str | float:
+    """The model's prediction where a measured gain was reported; else the simple model's."""
+    said = check.prediction
+    other = said.of("simple")
+    if said.of("measured") is not None:
+        other = said.of("overlap") or other
+    if other is None or other == said.expected_fraction:
+        return "NA"
+    return 100 * other.value
+
+
+def _percent(interval: Interval) -> tuple[float, float, float]:
+    return 100 * interval.value, 100 * interval.low, 100 * interval.high

@@ -3,5 +3,5 @@
 
 recognise.program_of       by the executable and the libraries that it maps; recognise.Program
 owner.owner_of             whose one memory region is
-elf_file.read_elf          what one executable or library says of itself
+recognise.read_elf         what one executable or library says of itself
 """

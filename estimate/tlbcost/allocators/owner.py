@@ -38,7 +38,6 @@ _WORDS: dict[Owner, str] = {
 
 
 def words_of(owner: Owner) -> str:
-    """What it is called in a sentence."""
     return _WORDS[owner]
 
 

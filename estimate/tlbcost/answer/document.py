@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is an estimate written for programs? Its records as the parts of the document."""
+"""An estimate as its document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from tlbcost.answer.advice import next_steps
 from tlbcost.answer.estimate_document import (
     AccessMisses,
     CalibrationPart,
@@ -27,13 +26,15 @@ from tlbcost.answer.estimate_document import (
     VerdictPart,
 )
 from tlbcost.answer.record import CountedPart, Estimate, Simulated
-from tlbcost.answer.waits import idle_fraction, waited_fraction
 from tlbcost.answer.words import (
     decider,
+    idle_fraction,
+    next_steps,
     placement_sentence,
     service_sentence,
     time_name,
     verdict_sentence,
+    waited_fraction,
 )
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.document import part_of
@@ -46,7 +47,6 @@ from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 
 
 def estimate_document(estimate: Estimate) -> EstimateDocument:
-    """The estimate for programs."""
     gain, time = estimate.gain, estimate.gain.cpu_ns
     total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is an estimate made? From the request to the report's facts."""
+"""The way of an estimate, from the request to the report's facts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import shlex
 from dataclasses import replace
 
 from tlbcost.accuracy.checks import Way
-from tlbcost.accuracy.record import TrackRecord, track_records
-from tlbcost.answer.advice import advice_for
+from tlbcost.accuracy.record import track_records
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.gains import (
     Costs,
@@ -21,11 +20,11 @@ from tlbcost.answer.gains import (
     spread_part,
     with_measured,
 )
-from tlbcost.answer.record import Estimate, Evidence, Simulated
+from tlbcost.answer.record import Estimate, Evidence, Simulated, surroundings
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.run_plan import plan_runs
 from tlbcost.answer.runs import follow_running, run_program
-from tlbcost.answer.surroundings import surroundings
+from tlbcost.answer.words import advice_for
 from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.shares import Attribution
 from tlbcost.attribution.simulation import simulated_attribution
@@ -56,11 +55,7 @@ _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
 
 
 def estimate(request: EstimateRequest, launcher: Launcher | None = None) -> Estimate:
-    """The estimate of a program that is run here, or whose counts are in files.
-
-    `launcher`: one that is there already, e.g. since more runs are to follow. Raises TlbcostError
-    with the code to exit with.
-    """
+    """The estimate of a program that runs here, or of counts in files. Raises TlbcostError."""
     given = imported(request) if request.imported else measured(request, launcher)
     found = conclude(given)
     if given.measured is not None and found.given.measured is None:
@@ -152,7 +147,6 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
 
 
 def _followed(request: EstimateRequest, pid: int) -> Evidence:
-    """A process that already runs. Raises TlbcostError."""
     machine = current_machine()
     plan = plan_runs(request, machine, None)
     with temporary_folder() as folder:
@@ -181,11 +175,7 @@ def _followed(request: EstimateRequest, pid: int) -> Evidence:
 
 
 def conclude(given: Evidence) -> Estimate:
-    """Apply the models to what was obtained, and say what to do.
-
-    Raises TlbcostError with exit code 4 if the counts do not bound the translation, or do not
-    suffice for the model asked for.
-    """
+    """Apply the models, and advise. Raises TlbcostError (4) if the counts do not suffice."""
     processes = processes_of(given)
     footprint = footprint_of(given, processes)
     costs = costs_of(given, footprint, processes)
@@ -204,6 +194,7 @@ def conclude(given: Evidence) -> Estimate:
         simulated = replace(simulated, attribution=attribution)
     expected = attributable(gain.expected_fraction)
     sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)
+    way: Way | None = gain.model if given.measured is None else "measured"
     return with_words(
         Estimate(
             version=version(),
@@ -217,7 +208,7 @@ def conclude(given: Evidence) -> Estimate:
             counted=counted,
             gain=gain,
             # Simulations are what was validated, and of the same model.
-            track_record=_track_record(given, gain),
+            track_record=(None if way is None else given.track_records.get(way)),
             sampled=sampled,
             spread_part=spread_part(given, costs, footprint, simulated, counted),
         )
@@ -256,12 +247,6 @@ def _unreached(
     )
 
 
-def _track_record(given: Evidence, gain: PredictedGain) -> TrackRecord | None:
-    """How far off gains were that came about in the same way; None: not known."""
-    way: Way | None = gain.model if given.measured is None else "measured"
-    return None if way is None else given.track_records.get(way)
-
-
 def attributable(expected: Interval) -> Interval:
     """Memory and code have a part of a gain; of a loss, measured, they have none."""
     low, value = max(0.0, expected.low), max(0.0, expected.value)
@@ -269,5 +254,4 @@ def attributable(expected: Interval) -> Interval:
 
 
 def with_words(found: Estimate) -> Estimate:
-    """The estimate with its caveats, and what to do."""
     return replace(found, caveats=caveats(found), advice=advice_for(found))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost estimate --json` write? Its keys, each with what it means."""
+"""The document of `tlbcost estimate --json`, and the meaning of its keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
-from tlbcost.calibration.costs import PageCosts
-from tlbcost.calibration.records import Grade
+from tlbcost.calibration.records import Grade, PageCosts
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiesRecord
@@ -57,8 +56,7 @@ class ProgramPart(Part, frozen=True, kw_only=True):
     path: Annotated[str | None, doc("the file that was run; null: nothing ran here")]
     runs: Annotated[list[NativeRun], doc("native runs, in their order")]
     cpu_ns: Annotated[
-        float | None,
-        doc("CPU time, median over the runs: what fractions and saved times refer to"),
+        float | None, doc("CPU time, median over the runs: what fractions and saved times refer to")
     ]
     wall_ns: Annotated[float | None, doc("elapsed time, median over the runs")]
     cpu_spread_fraction: Annotated[
@@ -173,8 +171,7 @@ class ModelledPart(Part, frozen=True, kw_only=True):
     references: Annotated[int, doc("of all processes that finished", minimum=0)]
     sampled_references: Annotated[int, doc("of these, in windows", minimum=0)]
     modelled_fraction: Annotated[
-        float,
-        doc("part of the references that is in processes with windows", minimum=0, maximum=1),
+        float, doc("part of the references that is in processes with windows", minimum=0, maximum=1)
     ]
     user_saved_fraction: Annotated[
         Interval | None,
@@ -215,8 +212,7 @@ class VerdictPart(Part, frozen=True, kw_only=True):
     code: Annotated[VerdictCode, doc("for programs")]
     sentence: Annotated[str, doc("for people")]
     decided_by: Annotated[
-        Decider | None,
-        doc("what would decide a verdict that is not proven; null: it is decided"),
+        Decider | None, doc("what would decide a verdict that is not proven; null: it is decided")
     ]
     service_sentence: Annotated[
         str | None, doc("what a program gains that runs on; null: as much, or not measured")

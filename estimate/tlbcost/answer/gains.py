@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the runs, the counts and the costs come to together? Applies the models to them."""
+"""Gains by the models, from runs, counts and costs together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import fields, replace
 from statistics import median
 
 from tlbcost.answer.record import CountedPart, Evidence, Simulated
-from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
+from tlbcost.calibration.records import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
-from tlbcost.counters.importing.not_counted import not_counted
-from tlbcost.counters.perf_stat import perf_stat
+from tlbcost.counters.event_selection import perf_stat
+from tlbcost.counters.importing.printed_counts import not_counted
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model import miss_costs, overlap, walk_share
@@ -61,7 +61,6 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
 
 
 def _on_base_pages(given: Evidence) -> bool:
-    """Most anonymous memory was seen on base pages."""
     anonymous = sum(mapping.anonymous_bytes for _, mapping in given.seen)
     return 2 * sum(mapping.anonymous_huge_bytes for _, mapping in given.seen) < anonymous
 
@@ -74,10 +73,7 @@ def _unseen(given: Evidence, processes: tuple[ProcessCounts, ...]) -> bool:
 def costs_of(
     given: Evidence, footprint: Footprint | None, processes: tuple[ProcessCounts, ...]
 ) -> Costs | None:
-    """The prices of both page sizes at the program's footprint.
-
-    Without any footprint, as in an imported profile, those at the smallest one with walks.
-    """
+    """Prices of both page sizes at the footprint; if unknown, at the smallest one with walks."""
     base = given.base_page_bytes
     if given.calibrated is None or base is None:
         return None
@@ -105,10 +101,7 @@ def by_simulation(
     costs: Costs | None,
     footprint: Footprint | None,
 ) -> Simulated | None:
-    """What the simulation says, by the overlap model where that can; None: not simulated.
-
-    Raises TlbcostError with exit code 4 if the overlap model has to be used and cannot.
-    """
+    """The simulation's results, if any. Raises TlbcostError (4) if the overlap model is missing."""
     if given.simulation is None or given.geometry is None:
         return None
     assert costs is not None, "a simulation is priced by a calibration"
@@ -159,7 +152,6 @@ def _simulated_gain(
 
 
 def with_measured(modelled: PredictedGain, measured: MeasuredGain) -> PredictedGain:
-    """The gain, with what was measured in place of what the model expects."""
     faults = measured.system_fraction
     if faults is None:
         # Copies show user mode alone.
@@ -185,15 +177,20 @@ def spread_part(
     simulated: Simulated | None,
     counted: CountedPart | None,
 ) -> float | None:
-    """The part of the gain's interval that is there because the runs differ: 0 to 1.
-
-    Only that part shrinks with more runs. None: there are no two runs.
-    """
+    """Share of the gain's interval from the spread of the runs, which more runs would shrink."""
     best = counted or simulated
     if len(given.runs) < 2 or best is None:
         return None
     whole = total_interval(best.gain)
-    alike = (_median_run(given.runs),)
+    alike = (
+        Run(
+            **{
+                field.name: int(median([getattr(run, field.name) for run in given.runs]))
+                for field in fields(Run)
+                if field.name != "waited_ns"
+            }
+        ),
+    )
     if counted is not None:
         seen = walk_share.without_spread(counted.witness)
         remaining = None if simulated is None else _remaining(simulated.gain)
@@ -208,27 +205,10 @@ def spread_part(
     return max(0.0, 1 - (without.high - without.low) / width) if width > 0 else 0.0
 
 
-def _median_run(runs: tuple[Run, ...]) -> Run:
-    """A run that is as the middle one in everything."""
-    return Run(
-        **{
-            field.name: int(median([getattr(run, field.name) for run in runs]))
-            for field in fields(Run)
-            if field.name != "waited_ns"
-        }
-    )
-
-
 def by_counters(
-    given: Evidence,
-    costs: Costs | None,
-    footprint: Footprint | None,
-    simulated: Simulated | None,
+    given: Evidence, costs: Costs | None, footprint: Footprint | None, simulated: Simulated | None
 ) -> CountedPart | None:
-    """What the counters say; None: nothing was counted.
-
-    Raises TlbcostError with exit code 4 if they do not bound the time in translation.
-    """
+    """The counters' results, if any. Raises TlbcostError (4) if they do not bound translation."""
     if given.counted is None or given.pmu is None:
         return None
     counted = given.counted

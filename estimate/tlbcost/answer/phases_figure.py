@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""When does translation cost a program time? Its page walks, and modelled time, over the run."""
+"""Figure of page walks and modelled time over the run."""
 
 from __future__ import annotations
 

@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is an estimate, and from what is it made? Everything measured, counted and concluded."""
+"""Records of an estimate: what was measured, counted and concluded."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tlbcost.common.document import doc
+from tlbcost.counters.pmu import find_pmu
+from tlbcost.system.balloon import reports_free_pages
+from tlbcost.system.glibc import glibc_version
+from tlbcost.system.huge_pages import HugeSettings, huge_settings
+from tlbcost.thp import program as run_thp
 
 if TYPE_CHECKING:
     from tlbcost.accuracy.checks import Way
     from tlbcost.accuracy.record import TrackRecord
     from tlbcost.answer.request import AskedModel
-    from tlbcost.answer.surroundings import Surroundings
     from tlbcost.attribution.backing import Seen
     from tlbcost.attribution.samples import Sampled
     from tlbcost.attribution.shares import Attribution
-    from tlbcost.calibration.costs import PageCosts
-    from tlbcost.calibration.records import Obtained
+    from tlbcost.calibration.records import Obtained, PageCosts
     from tlbcost.common.interval import Interval
     from tlbcost.copies.record import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
@@ -42,6 +47,26 @@ Severity = Literal["high", "medium", "low"]
 # What would decide a verdict that is not proven: a quiet machine, more runs or pairs, a trial.
 Decider = Literal["quiet", "calibration", "runs", "pairs", "trial"]
 TimeName = Literal["run time", "CPU time", "cycles counted", "region's time"]
+# A PMU that this user may not read is there all the same.
+_PRESENT = ("counts", "forbidden", "listed")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else on this system matters to the answer. None: not known, or not there.
+
+    `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
+    `can_run_thp`: whether `tlbcost run --thp` is. `reports_free_pages`: whether this is a virtual
+    machine that hands its free memory back to the host.
+    """
+
+    has_pmu: bool
+    glibc: tuple[int, int] | None
+    glibc_tunables: str | None
+    settings: HugeSettings | None = None
+    hugectl: bool = False
+    can_run_thp: bool = False
+    reports_free_pages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +111,10 @@ class Evidence:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The native runs that were timed."""
         return tuple(outcome.run for outcome in self.native if outcome.run is not None)
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The exit codes of the native runs, as a shell shows them."""
         return tuple(outcome.code for outcome in self.native)
 
     @property
@@ -105,12 +128,10 @@ class Evidence:
 
     @property
     def settings(self) -> HugeSettings | None:
-        """What this system lets onto huge pages; None: not known."""
         return None if self.surroundings is None else self.surroundings.settings
 
     @property
     def cost_notes(self) -> tuple[str, ...]:
-        """What to know about the calibrated costs."""
         return () if self.calibrated is None else (*self.calibrated.notes, *self.run_notes)
 
 
@@ -197,7 +218,6 @@ class Estimate:
 
     @property
     def backend(self) -> Backend:
-        """What counted the misses."""
         if self.counted is None:
             return "sim"
         return "pmu" if self.simulated is None else "both"
@@ -211,3 +231,16 @@ class Estimate:
 
 # The sentence and the remedy of a caveat, or None where it does not apply.
 CaveatRule = Callable[[Estimate], tuple[str, str] | None]
+
+
+def surroundings() -> Surroundings:
+    has_pmu = find_pmu().answer in _PRESENT
+    return Surroundings(
+        has_pmu,
+        glibc_version(),
+        os.environ.get("GLIBC_TUNABLES"),
+        huge_settings(),
+        shutil.which("hugectl") is not None,
+        run_thp.is_here(),
+        reports_free_pages(),
+    )

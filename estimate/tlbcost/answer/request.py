@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is an estimate asked for? The options of `tlbcost estimate`, which exclude each other."""
+"""Options of `tlbcost estimate`, and which of them exclude each other."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ class EstimateRequest:
             raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
 
     def _check_measuring(self) -> None:
-        """Options about measuring, where nothing is measured."""
         of_measuring = {
             "--time-budget": self.time_budget is not None,
             "--no-system": not self.system,
@@ -118,17 +117,13 @@ class EstimateRequest:
                 )
 
     def _check_copies(self) -> None:
-        """Options about copies, where there are none."""
         if self.engine == "copies" and self.unsimulated is not None:
             raise TlbcostError(
                 f"--engine copies simulates, which {self.unsimulated} excludes",
                 f"leave --engine out, or {self.unsimulated}",
                 USAGE,
             )
-        of_copies = {
-            "--overhead": self.overhead is not None,
-            "--copies": self.copies is not None,
-        }
+        of_copies = {"--overhead": self.overhead is not None, "--copies": self.copies is not None}
         without = "--engine valgrind" if self.engine == "valgrind" else self.unsimulated
         for option, given in of_copies.items():
             if given and without is not None:

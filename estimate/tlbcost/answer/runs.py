@@ -1,42 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is the program run: natively, under counters, with samples, in the simulator?"""
+"""Runs of a program: native, with counters, followed by copies, sampled, simulated, measured."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost.answer.backend import Choice
-from tlbcost.answer.copied_runs import (
-    Copying,
-    repeat,
-    run_folders,
-    said_by_copies,
-    without_copies_of,
-)
-from tlbcost.answer.measurement import measure_process, measure_program
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.run_plan import RunPlan, not_copied
+from tlbcost.answer.run_plan import Choice, RunPlan, not_copied
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.samples import Sampled, sample_misses
+from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.progress import say
-from tlbcost.copies.process import FollowedProcess, follow_process
+from tlbcost.common.progress import duration, say
+from tlbcost.copies.process import FollowedProcess, follow_process, note_end, run_tool
 from tlbcost.copies.record import CopiedRun
+from tlbcost.copies.run import CopyPlan, arms_tool, copies_tool, more_may_do, too_few, unavailable
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.whole_runs import Asked, measure_runs
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, native_runs
-from tlbcost.run.outcome import Outcome, check_outcome
-from tlbcost.simulator.conditions import Conditions
-from tlbcost.simulator.core import Core
+from tlbcost.run.outcome import Outcome, Run, check_outcome
+from tlbcost.simulator.core import Conditions, Core
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.simulator.windows import plan_for
 
@@ -47,6 +42,18 @@ _USUAL_SECONDS = 30.0
 # A run of this length has enough copies, and an estimate by copies takes little longer. Two more of
 # a program that takes 10 s would be half of the time that its estimate may take.
 _LONG_S = 6.0
+# Short programs are run again for more copies of them: so often, and for so long in all.
+_MOST_RUNS = 20
+_REPEATED_S = 7.0
+_MOST_LONG_RUNS = 4
+# Of more than one run copies are made for so long.
+_RUNS_S = 24.0
+_COPIES = 8
+# Copies of a large program wait for one another: for so long after its end.
+_AFTER_S = 12.0
+_SECONDS = 30.0
+# Of a program that makes them all the time: while they are recorded, it takes ten times as long.
+_RECORDED_CALLS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,6 @@ def run_program(
 def follow_running(
     request: EstimateRequest, plan: RunPlan, pid: int, folder: Path
 ) -> tuple[FollowedProcess, ProgramRuns]:
-    """Follow copies of a process that already runs. Raises TlbcostError."""
     assert plan.copies is not None
     seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
     followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
@@ -230,3 +236,208 @@ def _simulate(
     core = None if modelled is None else modelled.option
     windows = None if core is None else plan_for(runs)
     return simulate(launcher, plan.valgrind, plan.geometry, request.argv, native[0], windows, core)
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    plan: CopyPlan
+    launcher: Launcher
+    conditions: Conditions
+
+    def tool(self, run: int) -> Sequence[str]:
+        """The program is timed on the core as the machine was found up to now."""
+        core = self.conditions.core_then(None)
+        folder = self.launcher.folder / f"copies{run}"
+        folder.mkdir()
+        option = None if core is None else core.option
+        return copies_tool(replace(self.plan, core=option), folder)
+
+
+def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> None:
+    """A short program has room for few copies: run it again while that may be enough."""
+    # Not at the top: pandas takes memory, which a program with a limit needs.
+    from tlbcost.copies.tables import read_tables
+
+    until = time.monotonic() + _REPEATED_S
+    while len(runs) < _MOST_RUNS:
+        tables = read_tables(run_folders(copying.launcher, runs))
+        if not more_may_do(tables, measured=request.measured):
+            return
+        late = time.monotonic() + _wall_s(runs[-1]) > until
+        # Without enough copies Valgrind comes next, which takes ten times as long.
+        if late and (too_few(tables) is None or len(runs) >= _MOST_LONG_RUNS):
+            return
+        copying.conditions.measure()
+        tool = copying.tool(len(runs))
+        outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
+        check_outcome(request.argv[0], outcome, runs, ignore_failure=request.ignore_failure)
+        runs.append(outcome)
+
+
+def _wall_s(outcome: Outcome) -> float:
+    return 0.0 if outcome.run is None else outcome.run.wall_ns / 1e9
+
+
+def run_folders(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:
+    return [launcher.folder / f"copies{i}" for i in range(len(runs))]
+
+
+def without_copies_of(folders: Sequence[Path], native: Sequence[Outcome]) -> list[Outcome]:
+    """Runs, each with the tables of its folder, less what their copies cost."""
+    # Not at the top, as in repeat().
+    from tlbcost.copies.estimator import without_copies
+    from tlbcost.copies.tables import read_tables
+
+    found = []
+    for folder, outcome in zip(folders, native, strict=True):
+        run = outcome.run
+        if run is not None and (folder / "copies.tsv").exists():
+            run = without_copies(read_tables([folder]), run)
+        found.append(replace(outcome, run=run))
+    return found
+
+
+def said_by_copies(
+    plan: CopyPlan,
+    folders: list[Path],
+    native: list[Outcome],
+    path: Path,
+    seen: Seen,
+    executable: str | None = None,
+) -> tuple[Simulation | None, CopiedRun | None, str | None]:
+    """What copies say, or why they say nothing. `executable`: `path` as the kernel names it."""
+    # Not at the top, as in repeat().
+    from tlbcost.attribution.copies import copied_attributions
+    from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
+    from tlbcost.copies.tables import read_tables
+
+    tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
+    runs = [outcome.run for outcome in native if outcome.run is not None]
+    if not runs or (why := too_few(tables)) is not None:
+        return None, None, why if runs else "the program did not run"
+    weighed = weigh(tables, runs, plan.cycles_per_ns)
+    base, huge = plan.geometry.base, plan.geometry.huge
+    touched = touched_of(seen, base.page_size_bytes, huge.page_size_bytes)
+    simulation = simulation_of(tables, weighed, str(path), native[0], touched)
+    executable = executable or os.path.realpath(path)
+    attributions = copied_attributions(tables, weighed, str(path), executable, seen)
+    return (
+        replace(simulation, attributions=attributions),
+        copied_run(tables, weighed, runs),
+        None,
+    )
+
+
+def measure_program(
+    request: EstimateRequest,
+    launcher: Launcher,
+    path: Path,
+    native: Sequence[Outcome],
+    seen: Seen,
+    copied: CopiedRun | None,
+) -> tuple[MeasuredGain | str | None, list[Run]]:
+    """Measure a program that can be run again, or say why not; with its runs on base pages.
+
+    None: it was not asked for. `seen`: its memory; `copied`: what copies that were followed showed
+    of it. Raises TimeLimitPassed.
+    """
+    first = native[0]
+    run = first.run
+    if not request.measured or run is None:
+        return None, []
+    asked = Asked(
+        launcher, request.argv, path, first, seen, request.time_budget, system=request.system
+    )
+    if (asked.fits() and not request.also) or request.region is not None:
+        most = duration(asked.seconds)
+        if asked.run_s > 1:
+            say(
+                f"one run takes {duration(asked.run_s)}: pairs of runs for up to {most}; Ctrl-C "
+                "ends that with what is known"
+            )
+        found, base = measure_runs(asked)
+        return _told(found), base
+    if (why := unavailable()) is not None:
+        return _told(why), []
+    found = _copies_of_runs(request, launcher, first, run, _recorded_calls(copied))
+    return _told(found), []
+
+
+def measure_process(
+    request: EstimateRequest, pid: int, folder: Path, run: Run, copied: CopiedRun | None
+) -> MeasuredGain | str | None:
+    if not request.measured:
+        return None
+    calls = _recorded_calls(copied)
+    found = _copies_of_process(request, pid, folder, run, calls)
+    return _told(found)
+
+
+def _copies_of_process(
+    request: EstimateRequest, pid: int, folder: Path, run: Run, calls: int
+) -> MeasuredGain | str:
+    # Not at the top: pandas takes memory, which a program with a limit needs.
+    from tlbcost.measured.arms import measured_in_arms
+
+    seconds = _SECONDS if request.seconds is None else request.seconds
+    say(
+        f"measuring process {pid}: its copies do the same work on base and on huge pages"
+        + ("; its system calls are recorded, 0.3 s at a time" if calls else "")
+    )
+    tables = _new_folder(folder)
+    tool = arms_tool(tables, _COPIES, run.cpu_ns, calls, also=request.also)
+    words = [*tool, "--pid", str(pid)]
+    words += [
+        "--seconds",
+        str(max(1, round(seconds))),
+        *(["--children"] if request.children else []),
+    ]
+    code, said = run_tool(words)
+    note_end(pid)
+    if code == CANNOT_MEASURE:
+        return "the process may not be copied"
+    if code != 0:
+        say(said)
+        raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
+    return measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1), request.also)
+
+
+def _copies_of_runs(
+    request: EstimateRequest, launcher: Launcher, first: Outcome, run: Run, calls: int
+) -> MeasuredGain | str:
+    """Copies of one more run; of several, while there are few copies and that takes little time."""
+    # Not at the top, as above.
+    from tlbcost.measured.arms import copies_in, measured_in_arms
+
+    say("measuring: copies of one more run do the same work on base and on huge pages")
+    until = time.monotonic() + _RUNS_S
+    folders: list[Path] = []
+    while True:
+        folders.append(_new_folder(launcher.folder))
+        begun = time.monotonic()
+        limit = max(until - begun, run.wall_ns / 1e9 + _AFTER_S)
+        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit, request.also)
+        outcome = launcher.execute(request.argv, discard=True, tool=tool)
+        if outcome.code != first.code or not (folders[-1] / "copies.tsv").exists():
+            return f"the run that copies were made of {outcome.describe()}"
+        now = time.monotonic()
+        if copies_in(folders) >= _COPIES - 2 or 2 * now - begun > until:
+            return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1), request.also)
+
+
+def _recorded_calls(copied: CopiedRun | None) -> int:
+    """0: copies can do a slice of the program's work between two calls that they must not make."""
+    often = copied is not None and 2 * copied.record.calling > copied.record.windows
+    return _RECORDED_CALLS if often else 0
+
+
+def _new_folder(parent: Path) -> Path:
+    folder = parent / f"arms{len(list(parent.glob('arms*')))}"
+    folder.mkdir()
+    return folder
+
+
+def _told(found: MeasuredGain | str) -> MeasuredGain | str:
+    if isinstance(found, str):
+        say(f"not measured: {found}")
+    return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which pages was each memory region when the program ran natively?
+"""Pages of each memory region when the program ran natively.
 
 The simulator and the kernel name memory independently: files are matched by name, everything else
 by kind.
@@ -33,7 +33,6 @@ _Key = tuple[str, MemoryKind, str, bool]
 def backed(
     attribution: Attribution | None, seen: Seen, settings: HugeSettings | None
 ) -> Attribution | None:
-    """The attribution, with the pages of its regions where these were sampled."""
     if attribution is None or settings is None:
         return attribution
     regions = with_backed(attribution.regions, seen, settings)
@@ -106,6 +105,5 @@ def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:
 def file_kind(
     mounts: Sequence[FileSystem], name: str, device: tuple[int, int] | None = None
 ) -> MemoryKind:
-    """The kind of a mapped file, by the file system that it is on."""
     mount = holding(mounts, name, device)
     return _FILES.get(mount.kind, "file") if mount is not None else "file"

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which code walks, by the simulator: a profile as opreport prints one, and as JSON."""
+"""Code that walks, by the simulator: as a profile, as JSON, as table `code`, as folded stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
-from tlbcost.common import document, units
+from tlbcost.common import document, formats, names, units
 from tlbcost.common.document import Part, doc
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import Cell, format_table, read_table
 from tlbcost.counters.profile import short_names
-from tlbcost.simulator.memory_tables import Line, SidedMisses, SourceLocation
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
+    Line,
+    Misses,
+    SidedMisses,
+    SourceLocation,
+    read_lines,
+)
 
 By = Literal["object", "symbol", "line"]
 
@@ -38,12 +48,15 @@ class CodeProfileDocument(Part, frozen=True, kw_only=True):
 
 
 def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
-    """Rows by walks on base pages, most first."""
     sums: dict[
         tuple[str, SourceLocation], dict[SourceLocation, tuple[SidedMisses, SidedMisses]]
     ] = {}
     for line in lines:
-        sites = sums.setdefault((line.program, _group(line.site, by)), {})
+        site = line.site
+        if by != "line":
+            function = site.function if by == "symbol" else None
+            site = SourceLocation(site.object, function, None, None)
+        sites = sums.setdefault((line.program, site), {})
         base, huge = sites.get(line.site, (SidedMisses(), SidedMisses()))
         sites[line.site] = (base + line.base, huge + line.huge)
     rows = []
@@ -62,7 +75,6 @@ def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
 
 
 def describe(lines: Sequence[Line], by: By, limit: int | None) -> str:
-    """The profile as text."""
     rows = code_rows(lines, by)
     total, left = sum(row.walks for row in rows), sum(row.huge_walks for row in rows)
     text = [
@@ -92,14 +104,7 @@ def describe(lines: Sequence[Line], by: By, limit: int | None) -> str:
 
 
 def to_json(lines: Sequence[Line], by: By, limit: int | None) -> str:
-    """The same as the text of a JSON file."""
     return document.to_json(CodeProfileDocument(by=by, rows=code_rows(lines, by)[:limit]))
-
-
-def _group(site: SourceLocation, by: By) -> SourceLocation:
-    if by == "line":
-        return site
-    return SourceLocation(site.object, site.function if by == "symbol" else None, None, None)
 
 
 def _names(row: CodeRow, by: By, short: dict[str, str]) -> list[str]:
@@ -118,3 +123,78 @@ def _names(row: CodeRow, by: By, short: dict[str, str]) -> list[str]:
 def _joined(names: Sequence[str], widths: Sequence[int]) -> str:
     padded = [f"{name:<{width}}" for name, width in zip(names, widths, strict=False)]
     return "  ".join([*padded, *names[len(widths) :]]).rstrip()
+
+
+def is_code_table(path: Path) -> bool:
+    """Does the file begin like a table of code? False also if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(64).startswith(b"# tlbcost code ")
+    except OSError:
+        return False
+
+
+def read_code(path: Path) -> tuple[Line, ...]:
+    """Instructions that missed, of all processes. Raises TlbcostError naming file and defect."""
+    table = read_table(path, formats.CODE)
+    try:
+        return read_lines(table)
+    except ValueError as error:
+        raise TlbcostError(f"{path}: {error}") from error
+
+
+def code_text(command: str, images: Sequence[ImageAttribution]) -> str:
+    names: dict[str, int] = {}
+
+    def number(name: str | None) -> int | None:
+        return None if name is None else names.setdefault(name, len(names))
+
+    rows: list[list[Cell]] = []
+    for line in (line for image in images for line in image.lines):
+        site = line.site
+        rows.append(
+            [
+                number(line.program),
+                line.address,
+                number(site.object),
+                number(site.function),
+                number(site.file),
+                site.line,
+                *_cells(line.base.data),
+                *_cells(line.huge.data),
+                *_cells(line.base.fetch),
+                *_cells(line.huge.fetch),
+            ]
+        )
+    header: dict[str, Cell] = {"command": command}
+    header |= {f"name_{i}": name for name, i in names.items()}
+    return format_table(formats.CODE, header, rows)
+
+
+def _cells(misses: Misses) -> tuple[int, int]:
+    return misses.hits, misses.walks
+
+
+def folded(images: Sequence[ImageAttribution]) -> str:
+    """Stacks in Gregg's stackcollapse format, outermost first, and their base-page walks."""
+    sums: dict[str, int] = {}
+    for image in images:
+        program = _clean(image.program.rpartition("/")[2])
+        for stack in image.stacks:
+            frames = [_frame(frame) for frame in reversed(stack.frames)] or ["[unknown]"]
+            line = ";".join([program, *frames])
+            sums[line] = sums.get(line, 0) + stack.base_walks
+    lines = [f"{line} {walks}\n" for line, walks in sorted(sums.items()) if walks]
+    return "".join(lines)
+
+
+def _frame(site: SourceLocation) -> str:
+    if site.function is not None:
+        return _clean(site.function)
+    name = (site.object or "").rpartition("/")[2]
+    return _clean(f"[{name}]") if name else "[unknown]"
+
+
+def _clean(text: str) -> str:
+    # A semicolon ends a frame, and a line's last blank begins the count.
+    return names.shown(text).replace(";", ":").strip()

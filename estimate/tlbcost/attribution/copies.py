@@ -45,10 +45,7 @@ _HUGETLB, _MEMFD, _SYSV, _ZERO = "/anon_hugepage", "/memfd:", "/SYSV", "/dev/zer
 def copied_attributions(
     tables: CopyTables, weighed: Weighed, program: str, executable: str, seen: Seen
 ) -> tuple[ImageAttribution, ...]:
-    """One for all processes of the program; () if nothing was attributed.
-
-    `seen`: its mappings when it ran, which show how much of each is there.
-    """
+    """Attribution summed over processes; empty if none. `seen` shows how much is resident."""
     weights = weighed.windows[[*_KEY, "weight"]]
     memory = tables.memory.merge(weights, on=_KEY)
     if memory.empty:
@@ -58,7 +55,7 @@ def copied_attributions(
     sums = memory.groupby(_MAPPING)[[*_MISSES, *_WAITED]].sum().reset_index()
     places = sums.merge(tables.mappings, on=_MAPPING)
     kinds = _kinds(places, executable)
-    resident = _residency(seen)
+    resident = {(mapping.start, mapping.end): mapping for _, mapping in seen}
     return (
         ImageAttribution(
             pid=int(places["pid"].iloc[0]),
@@ -119,10 +116,6 @@ def _kind(mapping: smaps.Mapping) -> str:
     if mapping.kind == "anonymous" and "x" in mapping.permissions:
         return "jit"
     return mapping.kind
-
-
-def _residency(seen: Seen) -> dict[tuple[int, int], smaps.Mapping]:
-    return {(mapping.start, mapping.end): mapping for _, mapping in seen}
 
 
 def _sizes(
@@ -236,7 +229,6 @@ def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Lin
 
 
 def _placed(code: pd.DataFrame, mappings: pd.DataFrame) -> pd.DataFrame:
-    """Addresses, each with its object and the place in that: what is the same in each process."""
     places = code.merge(mappings, on=_MAPPING)
     named = places["name"].astype(str).str.startswith("/")
     # Code without a file is known by its address.
@@ -285,7 +277,6 @@ def _site_of(
 
 
 def _files(mappings: pd.DataFrame) -> dict[tuple[int, str], str]:
-    """Where we can open the file that a process knows by a name."""
     code = mappings[mappings["executable"] == "yes"].drop_duplicates(["pid", "name"])
     return {
         (int(row["pid"]), str(row["name"])): mapped_file(
@@ -297,7 +288,6 @@ def _files(mappings: pd.DataFrame) -> dict[tuple[int, str], str]:
 
 
 def _sites(places: pd.DataFrame, mappings: pd.DataFrame) -> list[SourceLocation]:
-    """Function, file and line of each place, from symbols and debug information of its file."""
     files = _files(mappings)
     names = [str(row["object"]) for row in _rows(places)]
     opened = [

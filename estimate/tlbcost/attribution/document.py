@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are page walks by memory and by code written for programs? A part of an estimate's JSON."""
+"""Page walks by memory and by code in an estimate's JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class AttributionPart(Part, frozen=True, kw_only=True):
 
 
 def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
-    """The attribution as a part of a document; None: not obtained."""
     if attribution is None:
         return None
     return part_of(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code miss, by counter samples that have the data's address?
+"""Memory and code that miss, by counter samples that have the data's address.
 
 One more run of the program, under perf record, and pure functions of its samples. Samples show
 how many misses belong to which memory. They show neither their cost nor what misses on huge pages.
@@ -17,10 +17,10 @@ from tlbcost.attribution.shares import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import share_interval
+from tlbcost.counters.count_tool import PROGRAM_ITSELF
 from tlbcost.counters.event_selection import EventRequest, addressed
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
 from tlbcost.counters.samples import Hits, SampleHit, doubts, read_hits
-from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
 from tlbcost.memory.kinds import MemoryKind, name_of
@@ -70,10 +70,7 @@ def sample_misses(
     before: Outcome,
     started: Callable[[int], None] | None = None,
 ) -> Sampled:
-    """Run the program once more, as in `before`, and sample the data that it misses.
-
-    `started`: as in Launcher.execute(). Raises TlbcostError if perf itself fails.
-    """
+    """Run the program again as in `before`, and sample its misses. Raises TlbcostError."""
     wanted = tuple(EventRequest.of(event) for event in addressed(pmu))
     if not wanted:
         return Sampled(
@@ -94,10 +91,7 @@ def sample_misses(
 
 
 def sampled_attribution(
-    sampled: Sampled | None,
-    expected: Interval,
-    seen: Seen,
-    settings: HugeSettings | None,
+    sampled: Sampled | None, expected: Interval, seen: Seen, settings: HugeSettings | None
 ) -> tuple[Attribution | None, tuple[str, ...]]:
     """By memory region and code; and notes: why there is none, or what limits it."""
     if sampled is None or settings is None:
@@ -136,7 +130,6 @@ def attribute_samples(
 
 
 def _misses(hits: Hits, pmu: Pmu) -> _Weights:
-    """Samples of misses in user mode, and the events that they stand for."""
     of_all = {event.name for event in pmu.events if event.type == _OF_ALL}
     return [
         (hit, float(hit.weight))
@@ -152,11 +145,7 @@ def _is_unknown(hit: SampleHit) -> bool:
 
 
 def _regions(
-    weights: _Weights,
-    path: Path,
-    expected: Interval,
-    seen: Seen,
-    settings: HugeSettings,
+    weights: _Weights, path: Path, expected: Interval, seen: Seen, settings: HugeSettings
 ) -> list[RegionShare]:
     groups: dict[tuple[str, MemoryKind, str], _Weights] = {}
     programs = _programs(weights, path, seen)
@@ -218,7 +207,6 @@ def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int, str]:
 def _memory(
     hit: SampleHit, program: str, seen: Seen, settings: HugeSettings
 ) -> tuple[MemoryKind, str]:
-    """The memory that a sample's data is in."""
     data = hit.data
     if data is None or _is_unknown(hit):
         return "unknown", name_of("unknown")
@@ -247,7 +235,6 @@ def _nameless(
 
 
 def _code(weights: _Weights) -> tuple[CodeLine, ...]:
-    """Functions that miss; most misses first."""
     groups: dict[SourceLocation, _Weights] = {}
     for hit, weight in weights:
         site = SourceLocation(hit.object, hit.symbol, None, None)

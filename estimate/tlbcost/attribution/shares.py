@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What share of the page walks does each memory region and line of code have, and what would it
-save?
+"""Shares of the page walks by memory region and line of code.
 
 One RegionShare is one mapping, or all of the same kind and name in one program. A figure that was
 not obtained is None. Shares of all regions of an estimate sum to the whole.
@@ -8,6 +7,8 @@ not obtained is None. Shares of all regions of an estimate sum to the whole.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,6 +17,31 @@ from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
 from tlbcost.simulator.windows import ImageWindows
+
+# By the names of their files: C and C++ libraries, loaders and allocators that replace malloc.
+_LIBRARIES = re.compile(
+    r"(ld-linux|ld-musl|ld64|libc|libc-\d|libpthread|librt|libdl|libm|libstdc\+\+|libc\+\+|libgcc_s"
+    r"|libjemalloc|libtcmalloc|libmimalloc|libhugetlbfs|vgpreload)\b.*"
+)
+# By the names of functions: linked statically, or wrapped by the program or its interpreter.
+_FUNCTIONS = re.compile(
+    r"operator new.*|<?(std|alloc|core|hashbrown)::.*|__gnu_cxx::.*|__(rust|rdl|rg)_.*"
+    r"|_?_?(x|g_|rpl_|je_|tc_|mi_|scalable_)?"
+    r"(malloc|calloc|realloc|reallocarray|valloc|memalign|aligned_alloc|posix_memalign|mmap|mmap64"
+    r"|mremap|brk|sbrk|strdup)(_n|0|0_n|_array|_aligned|_zero)?"
+    r"|_?Py(Mem|Object|DataMem)_\w*|_Py\w*(Malloc|Calloc|Realloc|Arena)\w*|default_(malloc|calloc)"
+    r"|(allocate|new)_(from_new_)?(pool|arena)|pymalloc_\w+"
+)
+# By the names of files: what C++ inlines of its containers.
+_HEADERS = re.compile(
+    r"(stl_\w+|new_allocator|alloc_traits|allocator|basic_string|hashtable|hashtable_policy"
+    r"|shared_ptr\w*|unique_ptr|unordered_(map|set)|memory_resource)\.h|\w+\.tcc"
+)
+# malloc itself, and other functions by which the C library maps memory for its callers.
+_MALLOC = re.compile(
+    r"(__libc_|_int_)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign"
+    r"|valloc|pvalloc)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +160,39 @@ class Attribution:
 
 
 def on_huge_bytes(touched_bytes: int, huge_pages: int, mapped_bytes: int, huge_bytes: int) -> int:
-    """What touched memory uses on huge pages, of which it touches this many.
-
-    A huge page needs a whole region, and no more is used than is mapped.
-    """
+    """Bytes on huge pages of touched memory: whole regions, at most what is mapped."""
     if mapped_bytes < huge_bytes:
         return touched_bytes
     return max(touched_bytes, min(huge_pages * huge_bytes, mapped_bytes))
+
+
+def is_by_malloc(stack: Sequence[SourceLocation]) -> bool | None:
+    if not stack:
+        return None
+    return any(frame.function and _MALLOC.fullmatch(frame.function) for frame in stack)
+
+
+def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:
+    """The innermost frame that belongs neither to an allocator nor to its library, if any."""
+    named = [frame for frame in stack if frame.object or frame.function]
+    for frame in named:
+        library = (frame.object or "").rpartition("/")[2]
+        if not (
+            _LIBRARIES.fullmatch(library)
+            or (frame.function and _FUNCTIONS.fullmatch(frame.function))
+            or (frame.file and _HEADERS.fullmatch(frame.file))
+        ):
+            return frame
+    # All frames are a library's own: the outermost call says most about its purpose.
+    return named[-1] if named else None
+
+
+def words(site: SourceLocation) -> str:
+    if site.variable is not None:
+        return site.variable
+    file = (site.object or "").rpartition("/")[2]
+    if site.function is None:
+        return file or "unknown code"
+    if site.file is not None and site.line is not None:
+        return f"{site.function} ({site.file}:{site.line})"
+    return f"{site.function} (in {file})" if file else site.function

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Page walks by memory region, by code and by phase, simulated: what would each region alone save?
+"""Page walks by memory region, code and phase, simulated, and the gain of each region alone.
 
 Functions from the simulator's tables. Misses are counted in the whole run. Their cost is the
 modelled core's stall cycles on the translation of this memory, in windows, scaled to all its
@@ -21,17 +21,18 @@ from tlbcost.attribution.shares import (
     CodeLine,
     CostedBy,
     RegionShare,
+    allocation_site,
+    is_by_malloc,
     on_huge_bytes,
 )
-from tlbcost.attribution.sites import allocation_site, is_by_malloc
-from tlbcost.attribution.stall_time import Scale
-from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.records import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind, name_of
 from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
     Line,
+    Misses,
     ModelledMisses,
     RegionMisses,
     SidedMisses,
@@ -41,6 +42,9 @@ from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows
 from tlbcost.system.filesystems import FileSystem, mounted
 from tlbcost.system.huge_pages import HugeSettings
+
+# With this number of sampled misses, a region's own cost and the mean of all have equal weight.
+_TRUSTED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,6 @@ def attribute(
 
 
 def whole_entries(image: ImageAttribution) -> ImageAttribution:
-    """The image, with huge pages missing like base pages."""
     return dataclasses.replace(
         image,
         regions=tuple(
@@ -136,7 +139,6 @@ def whole_entries(image: ImageAttribution) -> ImageAttribution:
 
 
 def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
-    """Instructions of one line together; most walks first."""
     sums: dict[SourceLocation, tuple[SidedMisses, SidedMisses]] = {}
     for line in lines:
         base, huge = sums.get(line.site, (SidedMisses(), SidedMisses()))
@@ -270,7 +272,11 @@ def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
     """Where it was allocated, by walks; unknown sites are only in the sum."""
     walks: dict[SourceLocation, int] = {}
     for each in group:
-        site = _site(each.place)
+        site = (
+            SourceLocation(each.place.name, None, None, None, each.place.variable)
+            if each.place.variable is not None
+            else allocation_site(each.place.stack)
+        )
         if site is not None:
             walks[site] = walks.get(site, 0) + each.place.base.walks
     total = sum(each.place.base.walks for each in group)
@@ -283,20 +289,12 @@ def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
 
 
 def _malloc_fraction(group: Sequence[_Priced]) -> float | None:
-    """Of the walks on memory whose mapping is known."""
     known = [(each.place.base.walks, is_by_malloc(each.place.stack)) for each in group]
     whole = sum(walks for walks, by_malloc in known if by_malloc is not None)
     return sum(walks for walks, by_malloc in known if by_malloc) / whole if whole else None
 
 
-def _site(place: RegionMisses) -> SourceLocation | None:
-    if place.variable is not None:
-        return SourceLocation(place.name, None, None, None, place.variable)
-    return allocation_site(place.stack)
-
-
 def _kind(place: RegionMisses, mounts: Sequence[FileSystem]) -> MemoryKind:
-    """The kind by the simulator; of files, by their file system."""
     if place.kind == "file":
         return file_kind(mounts, place.name or "", place.device)
     known: dict[str, MemoryKind] = {kind: kind for kind in get_args(MemoryKind)}
@@ -305,3 +303,33 @@ def _kind(place: RegionMisses, mounts: Sequence[FileSystem]) -> MemoryKind:
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _price(misses: Misses, costs: PageCosts) -> float:
+    """In ns, at the cost of overlapped accesses; the number of walks where none is known."""
+    hit, walk = costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns or costs.walk_serial_ns
+    if walk is None or walk.value <= 0:
+        return float(misses.walks)
+    return misses.hits * (hit.value if hit else 0.0) + misses.walks * walk.value
+
+
+class Scale:
+    """From misses to time: stall cycles in windows per calibrated cost of the misses in them."""
+
+    def __init__(self, modelled: Sequence[ModelledMisses], costs: PageCosts) -> None:
+        self._costs = costs
+        waited = sum(each.waited_cycles for each in modelled)
+        price = sum(_price(each.misses, costs) for each in modelled)
+        misses = sum(each.misses.hits + each.misses.walks for each in modelled)
+        self.per_price = waited / price if price > 0 and waited else None
+        self._trusted = _TRUSTED * price / misses if misses else 0.0
+
+    def time(self, misses: Misses, modelled: ModelledMisses) -> float:
+        price = _price(misses, self._costs)
+        if self.per_price is None:
+            return price
+        if not self._trusted:
+            return price * self.per_price
+        seen = _price(modelled.misses, self._costs)
+        waited = modelled.waited_cycles + self._trusted * self.per_price
+        return price * waited / (seen + self._trusted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is different between two calibrations, of two machines or of two dates?"""
+"""Comparison of two calibrations, of two machines or of two dates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.document import read_document
 from tlbcost.calibration.loads import UNIT_BYTES
 from tlbcost.calibration.records import Calibration, Cost
-from tlbcost.calibration.report import WIDTH, cpu, wrap
-from tlbcost.calibration.sections import short
+from tlbcost.calibration.report import WIDTH, cpu, short, wrap
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.system.machine import Machine
@@ -27,21 +26,17 @@ _WORDS = ("quantity", "page", "access", "95 %")
 
 @dataclass(frozen=True, slots=True)
 class CostPair:
-    """One quantity in two calibrations; None: that one has no such row."""
-
     first: Cost | None
     second: Cost | None
 
     @property
     def cost(self) -> Cost:
-        """The one of the two that is there."""
         cost = self.first or self.second
         assert cost is not None
         return cost
 
     @property
     def change_fraction(self) -> float | None:
-        """Second over first, less 1; None if either was not obtained, or is not above zero."""
         a, b = _interval(self.first), _interval(self.second)
         if a is None or b is None or a.value <= 0 or b.value < 0:
             return None
@@ -49,7 +44,6 @@ class CostPair:
 
     @property
     def overlap(self) -> bool | None:
-        """Whether the intervals have a value in common; None if either was not obtained."""
         a, b = _interval(self.first), _interval(self.second)
         if a is None or b is None:
             return None
@@ -79,10 +73,7 @@ def compare_files(first: Path, second: Path) -> str:
 
 
 def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> str:
-    """Two calibrations side by side, as text of at most 80 columns but for long names.
-
-    `names` are those of the files.
-    """
+    """Two calibrations from files of these `names` side by side, mostly within 80 columns."""
     first, second = presentable(first), presentable(second)
     lines: list[str] = []
     for letter, name, calibration in zip("AB", names, (first, second), strict=True):
@@ -133,7 +124,6 @@ def _row(pair: CostPair) -> tuple[str, ...]:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines whose columns never touch: words to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     between = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Can all figures of one calibration be true at once?
+"""Contradictions among the figures of a calibration, and its grade.
 
 Each rule is something that holds on every machine: memory is not nearer than a cache, and a walk on
 huge pages has one step less. Two figures contradict each other if they are farther apart than the
@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from tlbcost.calibration.calibrator import load_of
 from tlbcost.calibration.loads import UNIT_BYTES
 from tlbcost.calibration.records import Access, Calibration, Cost
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
+from tlbcost.common.table import Table
 from tlbcost.processors import cpuid
 
 # Footprints that are this many times the last cache are nearly all in memory.
@@ -35,13 +37,12 @@ _WIDEST, _WIDEST_MIDDLE = 1.0, 1.5
 _HIDDEN_NS = 0.5
 
 _Point = tuple[int, Interval]
+# Walks at fewer footprints show nothing of how page tables leave the caches.
+_FEWEST_WALKS = 2
 
 
 def contradictions(costs: Sequence[Cost], last_cache_bytes: int | None) -> tuple[str, ...]:
-    """A sentence for each figure that cannot be true, or not together with another one.
-
-    `last_cache_bytes`: the largest data cache, as CPUID reports it; None: not known.
-    """
+    """A sentence for each figure that cannot be true, or not together with another one."""
     found = list(_memory(costs, last_cache_bytes))
     for rule in _RULES:
         found += rule(costs)
@@ -49,7 +50,6 @@ def contradictions(costs: Sequence[Cost], last_cache_bytes: int | None) -> tuple
 
 
 def contradictions_of(calibration: Calibration) -> tuple[str, ...]:
-    """The contradictions of a whole calibration."""
     return contradictions(calibration.costs, last_cache_bytes(calibration.cpuid))
 
 
@@ -102,7 +102,6 @@ def _below_zero(costs: Sequence[Cost]) -> Iterator[str]:
 
 
 def _too_wide(costs: Sequence[Cost]) -> Iterator[str]:
-    """What every estimate takes, and is known where nothing disturbs; the least known first."""
     found: list[tuple[float, str]] = []
     for cost in costs:
         at = cost.interval
@@ -174,9 +173,7 @@ def _hits(costs: Sequence[Cost]) -> Iterator[str]:
 
 
 def _faults(costs: Sequence[Cost]) -> Iterator[str]:
-    """A larger page has more to zero, and one fault does not cost more than many for the same
-    memory.
-    """
+    """A larger page takes longer to zero, but less than as much memory in smaller pages."""
     faults = [
         (c.page_size_bytes, c.interval)
         for c in costs
@@ -206,7 +203,6 @@ def _base(costs: Sequence[Cost]) -> int | None:
 
 
 def _points(costs: Sequence[Cost], quantity: str, size: int | None, access: Access) -> list[_Point]:
-    """What was obtained of a cost above zero, by footprint."""
     found = [
         (cost.pages, cost.interval)
         for cost in costs
@@ -223,7 +219,6 @@ def _ns(interval: Interval) -> str:
 
 
 def _name(cost: Cost) -> str:
-    """A cost in words: 'a walk on 4 KiB pages (serial, 8,192 pages)'."""
     if _is_memory(cost):
         return "a load from memory"
     words = {"walk_ns": "a walk", "stlb_hit_ns": "an STLB hit"}.get(cost.quantity, cost.quantity)
@@ -231,3 +226,56 @@ def _name(cost: Cost) -> str:
     where = [cost.access or "", "" if cost.pages is None else f"{cost.pages:,} pages"]
     inside = ", ".join(word for word in where if word)
     return f"{words}{size}{f' ({inside})' if inside else ''}"
+
+
+def poor_because(samples: Sequence[Table], costs: Sequence[Cost]) -> tuple[str, ...]:
+    """Why a calibration from these samples is poor, as sentences; empty: it is good.
+
+    Poor: others took too much of the calibrator's time, its figures contradict each other, or what
+    every estimate needs is missing though others took some of the time, or though a first level
+    was found. What is missing on a quiet machine that shows no TLB at all does not make it poor.
+    """
+    load = load_of(samples)
+    found = [*load.reasons, *contradictions(costs, last_cache_bytes(dict(samples[0].header)))]
+    if load.disturbed:
+        found += _missing(samples, costs)
+    elif _shows_only_the_first_level(samples, costs):
+        found.append("a first level of the TLB was found, but not what its misses cost")
+    return tuple(found)
+
+
+def _shows_only_the_first_level(samples: Sequence[Table], costs: Sequence[Cost]) -> bool:
+    base = int(samples[0].key("base_page_bytes"))
+    shown = {c.quantity for c in costs if c.page_size_bytes == base and c.interval is not None}
+    return "dtlb_entries" in shown and not shown & {"stlb_hit_ns", "walk_ns"}
+
+
+def _missing(samples: Sequence[Table], costs: Sequence[Cost]) -> list[str]:
+    base = int(samples[0].key("base_page_bytes"))
+    serial = [c for c in costs if c.page_size_bytes == base and c.access == "serial" and c.interval]
+    found = []
+    if not any(cost.quantity == "stlb_hit_ns" for cost in serial):
+        found.append("the cost of an STLB hit is missing")
+    if sum(cost.quantity == "walk_ns" for cost in serial) < _FEWEST_WALKS:
+        found.append("the cost of page walks over footprints is missing")
+    out_of_time = {
+        key.rpartition("_")[2]
+        for table in samples
+        for key, why in table.header.items()
+        if (key.startswith("skipped_") and why == "no time was left")
+        or (key.startswith("dropped_") and why.endswith("the time limit"))
+    }
+    if "memory" in out_of_time and all(
+        c.pages is not None
+        for c in costs
+        if (c.quantity == "load_ns" and c.access == "serial" and c.interval is not None)
+    ):
+        found.append("no time was left to measure loads from memory")
+    for cost in costs:
+        lost = cost.quantity == "tlb_entry_bytes" and cost.interval is None
+        if lost and cost.page_size_bytes and "dense" in out_of_time:
+            size = units.size(cost.page_size_bytes)
+            found.append(
+                f"no time was left to find whether the host backs {size} pages with {size}"
+            )
+    return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost calibrate --json` write? Written, and read again for a comparison."""
+"""The document of `tlbcost calibrate --json`, written and read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ class _AnyDocument(msgspec.Struct):
 def calibration_document(
     obtained: Obtained, reported: Iterable[ReportedFigure] = ()
 ) -> CalibrationDocument:
-    """The document of a calibration. `reported` is what other sources say of the machine."""
     calibration = obtained.calibration
     return CalibrationDocument(
         tlbcost_version=calibration.version,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a calibration look as a figure?"""
+"""The figure of a calibration."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.calibration.costs import find
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.other_sources import WORDS, ReportedFigure
-from tlbcost.calibration.records import CHAINS, Calibration, Obtained
+from tlbcost.calibration.records import CHAINS, Calibration, Obtained, find
 from tlbcost.calibration.report import cpu
 from tlbcost.common import formats, units
 from tlbcost.common.errors import TlbcostError
@@ -26,8 +25,6 @@ _ENTRY_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A vertical line in a figure, and its label."""
-
     at: float
     words: str
 
@@ -35,10 +32,7 @@ class _Mark:
 def draw(
     obtained: Obtained, reported: Sequence[ReportedFigure], picture: Path, *, caches: bool = True
 ) -> None:
-    """Draw the curve and the walks' costs; without a curve these alone.
-
-    `caches`: the latency of the data caches, too. Raises TlbcostError if it fails; no file is left.
-    """
+    """Draw the curve, the walks' costs and `caches`. Raises TlbcostError, and leaves no file."""
 
     def settings(folder: Path) -> dict[str, str | int]:
         found = _settings(obtained, reported, folder)
@@ -109,7 +103,6 @@ def _sizes(sizes: Iterable[int | str | None]) -> list[int]:
 
 
 def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
-    """The TLBs' ends; those of several page sizes that lie together have one label."""
     marks = []
     for quantity in _LEVELS:
         groups: list[list[tuple[float, int]]] = []
@@ -134,7 +127,6 @@ def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
 
 
 def _caches(calibration: Calibration, reported: Sequence[ReportedFigure]) -> list[_Mark]:
-    """The caches' sizes: measured, else as other sources report."""
     marks = []
     for quantity, name in _CACHES.items():
         measured = [c.interval for c in find(calibration, quantity, None) if c.interval]

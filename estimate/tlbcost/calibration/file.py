@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a calibration kept in a file? Reads and writes the table of doc/format.md."""
+"""The table of a calibration (doc/format.md), and the cache of such tables by machine."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import cast, get_args
 
 from tlbcost.calibration.consistency import contradictions_of
-from tlbcost.calibration.records import Access, Calibration, Cost, Extent
+from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Obtained
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
-from tlbcost.common.table import (
-    Cell,
-    Table,
-    count,
-    format_table,
-    number,
-    parse_table,
-    read_table,
-)
-from tlbcost.system.machine import Machine
+from tlbcost.common.sudo import as_calling_user, calling_user
+from tlbcost.common.table import Cell, Table, count, format_table, number, parse_table, read_table
+from tlbcost.system.machine import Machine, current_machine
 
 # No calibration is as large; a full one has 30 KiB.
 MOST_BYTES = 16 << 20
@@ -57,7 +53,6 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 
 
 def calibration_text(calibration: Calibration) -> str:
-    """The table of a calibration."""
     header: dict[str, Cell] = {
         field.name: getattr(calibration.machine, field.name) for field in fields(Machine)
     }
@@ -117,7 +112,6 @@ def _calibration(table: Table) -> Calibration:
 
 
 def graded(calibration: Calibration) -> Calibration:
-    """With what its figures contradict each other in, as one of an earlier version does not say."""
     reasons = (*calibration.grade_reasons, *contradictions_of(calibration))
     return replace(calibration, grade_reasons=tuple(dict.fromkeys(reasons)))
 
@@ -156,3 +150,82 @@ def _cost(row: Mapping[str, str | None]) -> Cost:
     return Cost(
         quantity, size, cast("Access | None", access), count(row["pages"]), interval, samples
     )
+
+
+def cached_calibration(*, curve: bool) -> Obtained:
+    """The cached calibration of this machine, with its `curve` if wanted. Raises TlbcostError."""
+    cached, reason = look_up()
+    if cached is None:
+        raise TlbcostError(f"nothing to show: {reason}", "tlbcost calibrate")
+    if curve and cached.curve is None:
+        raise TlbcostError(
+            "cannot plot: the curve behind the cached calibration is lost",
+            "tlbcost calibrate --recalibrate",
+        )
+    return cached
+
+
+def look_up() -> tuple[Obtained | None, str]:
+    machine = current_machine()
+    path = cache_path(machine)
+    with as_calling_user():
+        try:
+            if not path.exists():
+                return None, "no calibration of this machine is cached"
+            calibration = read_calibration(path)
+        except (TlbcostError, OSError) as error:
+            return None, f"the cached calibration is of no use ({error})"
+        if calibration.machine != machine:
+            return None, f"the cached calibration is of another machine ({path})"
+        if calibration.grade_reasons:
+            return None, f"the cached calibration is poor ({calibration.grade_reasons[0]})"
+        curve = None
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            curve = _curve_path(path).read_text(encoding="utf-8")
+    return Obtained(calibration, f"cached in {path}", curve), ""
+
+
+def read_with_curve(path: Path) -> Obtained:
+    """The calibration in a file, and its curve if that lies next to it. Raises TlbcostError."""
+    calibration, curve = read_calibration(path), None
+    neighbour = _curve_path(path)
+    if neighbour != path:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            curve = neighbour.read_text(encoding="utf-8")
+    return Obtained(calibration, f"from {path}", curve)
+
+
+def save(calibration: Calibration, curve: str) -> str:
+    """Keep it for later; if that fails, why."""
+    path = cache_path(calibration.machine)
+    try:
+        with as_calling_user():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(_curve_path(path), curve)
+            write_calibration(path, calibration)
+    except OSError as error:
+        return f"the calibration could not be saved: {path}: {error.strerror}"
+    return ""
+
+
+def cache_path(machine: Machine) -> Path:
+    key = hashlib.sha256(repr(astuple(machine)).encode()).hexdigest()[:12]
+    return cache_folder() / f"calibration-{key}.tsv"
+
+
+def lock_path(machine: Machine) -> Path:
+    return cache_path(machine).with_suffix(".lock")
+
+
+def cache_folder() -> Path:
+    """The folder of cached calibrations; under sudo, that of the user who called it."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(folder).is_absolute():
+        return Path(folder) / "tlbcost"
+    user = calling_user()
+    home = user.home if user else None
+    return (home or Path(os.environ.get("HOME") or "/")) / ".cache" / "tlbcost"
+
+
+def _curve_path(path: Path) -> Path:
+    return path.with_name(path.name.replace("calibration-", "curve-", 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a load cost by where its line is, and how long does it stay there?
+"""Cost of a load by where its line is, and how long the line stays there.
 
 From a calibration's `load_ns`, `stream_ns` and `l3_half_life_ns`.
 """
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tlbcost.calibration.costs import find
-from tlbcost.calibration.records import Access, Calibration
+from tlbcost.calibration.records import Access, Calibration, find
 from tlbcost.common.interval import Interval
 
 if TYPE_CHECKING:
@@ -67,7 +66,6 @@ class LevelLatencies:
 
 
 def loads(calibration: Calibration) -> Loads | None:
-    """The loads of a calibration; None for one of before they were measured."""
     known = {cost.quantity for cost in calibration.costs}
     if not known & {"load_ns", "stream_ns"}:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a machine measured? Runs the calibrator until its answer stands.
+"""Measurement of a machine: runs of the calibrator until the figures are certain.
 
 First everything once; then, with other memory and other orders, the footprints around each knee
 that the first pass shows, because a knee counts only if it is found twice; and while the figures
@@ -14,17 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tlbcost.calibration.calibrator import run_calibrator
-from tlbcost.calibration.grade import poor_because
-from tlbcost.calibration.load import load_of, wait_for_quiet
-from tlbcost.calibration.plan import BOUND_S, PLANS, Plan, Step
+from tlbcost.calibration.calibrator import load_of, run_calibrator, wait_for_quiet
+from tlbcost.calibration.consistency import poor_because
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table
 from tlbcost.system.machine import current_machine, is_online, larger_page_bytes
 
 if TYPE_CHECKING:
-    from tlbcost.calibration.analysis.quantities import Analysis, Knee
+    from tlbcost.calibration.analysis.levels import Knee
+    from tlbcost.calibration.analysis.quantities import Analysis
 
 
 # Footprints around a knee, as multiples of it: enough on either side to see both plateaus, and
@@ -37,6 +36,59 @@ _WALKS = (4096, 8192, 16384)
 _LARGER_S = 2.0
 # A repetition in less time than this would add nothing.
 _LEAST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run of the calibrator: groups of doc/format.md, and its share of the time."""
+
+    groups: str
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`first` in turn, then the confirmation, then again what is uncertain, within `bound_s`.
+
+    The rest of BOUND_S is for the analysis.
+    """
+
+    first: tuple[Step, ...]
+    confirm_s: float
+    again: Step
+    bound_s: float
+
+
+PLANS: dict[Extent, Plan] = {
+    "quick": Plan(
+        (
+            Step("cycles,faults,near,middle,far,dense", 6.5),
+            Step("loads,stream,memory,residency", 2.9),
+        ),
+        1.5,
+        Step("near,middle", 1.5),
+        10.7,
+    ),
+    "full": Plan(
+        (
+            # The largest pages take a tenth of a second to clear.
+            Step("cycles,faults", 4),
+            Step("near,middle,far,dense", 15),
+            Step("caches,chains,regions", 32),
+            Step("loads,stream,memory,residency", 4),
+            Step("near,middle,far", 8),
+            Step("ways,stores,code", 10),
+            Step("large", 14),
+            Step("near,middle,far", 8),
+        ),
+        8,
+        Step("near,middle,far", 10),
+        105,
+    ),
+}
+
+
+BOUND_S: dict[Extent, int] = {"quick": 12, "full": 120}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +177,8 @@ def _sizes(extent: Extent, chosen: Sequence[int]) -> list[int]:
 
 
 class _Session:
-    """The runs of one calibration: each with another seed, all within the bound."""
-
     def __init__(
-        self,
-        plan: Plan,
-        sizes: list[int],
-        quick: bool,
-        progress: Callable[[int], None] | None,
+        self, plan: Plan, sizes: list[int], quick: bool, progress: Callable[[int], None] | None
     ) -> None:
         self.plan = plan
         self._sizes = [word for size in sizes for word in ("--page-size", str(size))]
@@ -144,14 +190,10 @@ class _Session:
         self._usual_s = sum(step.limit_s for step in plan.first) + plan.confirm_s
 
     def begin(self) -> None:
-        """From here on the bound counts, and the progress."""
         self._start = time.monotonic()
 
     def whole(self, steps: Sequence[Step], runs: _Runs) -> tuple[Analysis, tuple[str, ...]]:
-        """A first pass of these steps and all that follows from it; what it says, and notes.
-
-        The samples are added to `runs`, and the answer is that of all of them.
-        """
+        """Run `steps` and what follows, added to `runs`; the analysis of all, and notes."""
         # Only commands that measure wait for pandas and numpy to load.
         from tlbcost.calibration.analysis.quantities import analyse, candidates
 
@@ -177,18 +219,13 @@ class _Session:
         return result, tuple(notes)
 
     def elapsed_s(self) -> float:
-        """Since the first run began, in s."""
         return time.monotonic() - self._start
 
     def left_s(self) -> float:
-        """Until the bound, in s."""
         return self.plan.bound_s - self.elapsed_s()
 
     def run(self, groups: str, limit_s: float, options: Sequence[str] | None = None) -> Table:
-        """One run of the calibrator, cut short if the bound asks for it.
-
-        `options` stand in for the page sizes that were asked for.
-        """
+        """One run of the calibrator, cut short at the bound; `options` replace the page sizes."""
         self._seed += 1
         limit_s = max(_LEAST_S, min(limit_s, self.left_s()))
         chosen = self._sizes if options is None else options
@@ -219,7 +256,6 @@ class _Session:
         return [self.run("large", _LARGER_S, [*options, "--sweeps", "8"])] if sizes else []
 
     def confirm(self, knees: Sequence[Knee], base: int) -> list[Table]:
-        """Measure around each knee once more."""
         runs: dict[tuple[str, int], set[int]] = {}
         for knee in knees:
             lines = {max(2, round(knee.entries.value * factor)) for factor in _AROUND}
@@ -250,7 +286,6 @@ class _Session:
 
 
 def _group(knee: Knee, base: int) -> tuple[str, int]:
-    """The calibrator's group that shows this knee, and its page size in bytes."""
     if knee.probe == "code":
         return "code", base
     if knee.access == "store":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do others say of this machine's TLBs and caches, and does the measurement agree?
+"""Figures of the TLBs and caches from other sources, and their agreement with the measurement.
 
 Published tables, CPUID and the kernel are shown next to what was measured, never in place of it.
 """
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from tlbcost.calibration.costs import find
-from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.records import Calibration, find
 from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
@@ -82,25 +81,21 @@ def sysfs_caches() -> tuple[ReportedCache, ...]:
         size = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", read_line(f"{at}/size") or "", re.ASCII)
         if kind and size and re.fullmatch(r"[1-9]", level, re.ASCII):
             n_bytes = int(size[1]) * _FACTORS.get(size[2], 1)
-            cpus = _count_cpus(read_line(f"{at}/shared_cpu_list") or "0")
+            # A list such as 0-3,8.
+            text = read_line(f"{at}/shared_cpu_list") or "0"
+            n = 0
+            for part in text.split(","):
+                first, _, last = part.partition("-")
+                if first.isdigit():
+                    n += int(last) - int(first) + 1 if last.isdigit() else 1
+            cpus = max(n, 1)
             found.append(ReportedCache(int(level), kind, n_bytes, cpus))
     return tuple(found)
-
-
-def _count_cpus(text: str) -> int:
-    """How many CPUs a list such as 0-3,8 has."""
-    n = 0
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            n += int(last) - int(first) + 1 if last.isdigit() else 1
-    return max(n, 1)
 
 
 def figure_from(
     reported: Iterable[ReportedFigure], quantity: str, page_size_bytes: int | None, source: Source
 ) -> ReportedFigure | None:
-    """What one source says of one quantity; None: nothing."""
     wanted = (quantity, page_size_bytes, source)
     for figure in reported:
         if (figure.quantity, figure.page_size_bytes, figure.source) == wanted:
@@ -109,7 +104,6 @@ def figure_from(
 
 
 def disagreements(calibration: Calibration, reported: Iterable[ReportedFigure]) -> list[str]:
-    """A sentence for each figure that the measurement contradicts, with its source."""
     claims: dict[tuple[str, int | None, int], list[ReportedFigure]] = {}
     for figure in reported:
         key = figure.quantity, figure.page_size_bytes, figure.value

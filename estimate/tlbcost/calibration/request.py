@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which calibration does a command get: that of a file, the cached one, or one measured now?
+"""The calibration that a command asks for: of a file, cached, or measured now.
 
 A cached one that is truncated, garbage or from elsewhere is measured again, and that is announced.
 """
@@ -12,15 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.calibration.cache import lock_path, look_up, save
+from tlbcost.calibration.calibrator import Turn, our_turn, patience_s
 from tlbcost.calibration.consistency import without_negative
-from tlbcost.calibration.file import CPUID, calibration_text, parse_calibration, read_calibration
-from tlbcost.calibration.load import patience_s
+from tlbcost.calibration.file import (
+    CPUID,
+    calibration_text,
+    lock_path,
+    look_up,
+    parse_calibration,
+    read_calibration,
+    save,
+)
 from tlbcost.calibration.loads import loads
-from tlbcost.calibration.measurement import CpuGoneError, Measured, measure
-from tlbcost.calibration.plan import BOUND_S
+from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, Measured, measure
 from tlbcost.calibration.records import POOR, Calibration, Extent, Obtained
-from tlbcost.calibration.turn import Turn, our_turn
 from tlbcost.common import formats
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
@@ -76,7 +81,7 @@ def obtain(
     """The calibration of this machine: the cached one, or a new one.
 
     A new one takes BOUND_S[extent] seconds, and where others disturb it as long again and
-    load.patience_s() at most. One that lacks what earlier versions did not calibrate is made again,
+    patience_s() at most. One that lacks what earlier versions did not calibrate is made again,
     to its extent. A poor one is not kept for later, and takes no good one's place. Where another
     process calibrates this machine, what it finds is used.
 
@@ -180,7 +185,6 @@ def _measured_now(
     progress: Callable[[int], None] | None,
     patience: float,
 ) -> Obtained:
-    """A new calibration, with its curve."""
     measured, machine = _measure(extent, page_sizes, announce, progress, patience)
     costs, negative = without_negative(measured.analysis.costs)
     # Of a busy machine, that says nothing.
@@ -205,7 +209,6 @@ def _measured_now(
 
 
 def _no_levels(why: str) -> TlbcostError:
-    """This machine's times say nothing of a TLB."""
     return TlbcostError(
         f"cannot calibrate: {why}: no costs of TLB misses can be measured here",
         "model a real CPU: tlbcost estimate --machine NAME (tlbcost machines lists them), or use "
@@ -245,10 +248,7 @@ def _measure(
 
 def _changes(before: Machine, after: Machine) -> str:
     """What became of a setting that the figures depend on, as words; empty if nothing did."""
-    words = {
-        "governor": "the frequency governor",
-        "thp_mode": "the mode of transparent huge pages",
-    }
+    words = {"governor": "the frequency governor", "thp_mode": "the mode of transparent huge pages"}
     return " and ".join(
         f"{name} changed from {getattr(before, key) or 'none'} to {getattr(after, key) or 'none'}"
         for key, name in words.items()

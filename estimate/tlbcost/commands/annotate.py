@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost annotate: which objects, functions and data did a recording or a simulation hit?"""
+"""tlbcost annotate: objects, functions and data that a recording or a simulation hit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _MOST_ROWS = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.add_argument(
         "file", metavar="FILE", nargs="?", type=from_file, default=DEFAULT_FILE,
         help="what 'tlbcost record', 'perf record' or 'tlbcost estimate --code' wrote (default: "
@@ -40,15 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the profile."""
-    from tlbcost.attribution.code_table import is_code_table
-    from tlbcost.counters.profile import Profile, describe
-    from tlbcost.counters.profile_document import to_json
+    from tlbcost.attribution.code_profile import is_code_table
+    from tlbcost.counters.profile import Profile, describe, to_json
     from tlbcost.counters.samples import read_hits
 
     check_files(
-        {"--json": arguments.json, "--output": arguments.output},
-        inputs={"FILE": [arguments.file]},
+        {"--json": arguments.json, "--output": arguments.output}, inputs={"FILE": [arguments.file]}
     )
     if not arguments.file.exists():
         raise TlbcostError(
@@ -73,8 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _code(arguments: argparse.Namespace) -> int:
-    from tlbcost.attribution.code_profile import describe, to_json
-    from tlbcost.attribution.code_table import read_code
+    from tlbcost.attribution.code_profile import describe, read_code, to_json
 
     if arguments.by == "mapping":
         raise TlbcostError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tlbcost calibrate`: what does address translation cost on this machine?"""
+"""tlbcost calibrate: costs of address translation on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tlbcost.calibration.cache import cached_calibration
+from tlbcost.calibration.file import cached_calibration
 from tlbcost.calibration.request import CalibrationRequest, obtain
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.cleanup import until_stopped
@@ -23,7 +23,6 @@ _LEAST_PAGE = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--quick", action="store_true", help="measure what an estimate needs (12 s at most)"
@@ -49,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def page_size(text: str) -> int:
-    """A page size in bytes from the command line. Raises ArgumentTypeError."""
     found = re.fullmatch(r"([0-9]{1,12})([KMG]?)(iB)?", text, re.IGNORECASE | re.ASCII)
     size = int(found[1]) * _FACTORS[found[2].upper()] if found else 0
     if size < _LEAST_PAGE or size & (size - 1):
@@ -58,7 +56,6 @@ def page_size(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure or look up, print, and draw if asked; or compare."""
     _check(arguments)
     return until_stopped(lambda: _calibrate(arguments))
 
@@ -75,15 +72,23 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     from tlbcost.calibration.document import calibration_document
     from tlbcost.calibration.figure import draw
     from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
-    from tlbcost.calibration.report import describe
-    from tlbcost.calibration.summary import summarize
+    from tlbcost.calibration.report import describe, summarize
     from tlbcost.common.console import WIDTH, width_of
 
     if arguments.show:
         obtained = cached_calibration(curve=arguments.plot is not None)
     else:
         with Progress("calibration") as progress:
-            obtained = obtain(_request(arguments), say, progress.calibrating)
+            obtained = obtain(
+                CalibrationRequest(
+                    extent="full" if arguments.full else "quick" if arguments.quick else None,
+                    recalibrate=arguments.recalibrate,
+                    page_sizes=tuple(arguments.page_size),
+                    curve=arguments.plot is not None,
+                ),
+                say,
+                progress.calibrating,
+            )
     reported = reported_figures(obtained.calibration, sysfs_caches())
     if arguments.details:
         text = describe(obtained, reported)
@@ -101,7 +106,6 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse at once what cannot end well."""
     from tlbcost.common.gnuplot import check_picture
 
     mode = "--show" if arguments.show else "--compare" if arguments.compare else None
@@ -120,15 +124,6 @@ def _check(arguments: argparse.Namespace) -> None:
     check_picture(arguments.plot, "--plot curve.png", FAILED)
     files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
     check_files({f"--{option}": file for option, file in files.items()})
-
-
-def _request(arguments: argparse.Namespace) -> CalibrationRequest:
-    return CalibrationRequest(
-        extent="full" if arguments.full else "quick" if arguments.quick else None,
-        recalibrate=arguments.recalibrate,
-        page_sizes=tuple(arguments.page_size),
-        curve=arguments.plot is not None,
-    )
 
 
 def _print(text: str, file: TextIO) -> None:

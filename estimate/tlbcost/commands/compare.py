@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost compare: what differs between two estimates, and is that more than chance?"""
+"""tlbcost compare: differences between two estimates that are more than chance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tlbcost.common.errors import FAILED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost compare [options] A.json B.json"
     add_exit_codes(parser, {1: "a file cannot be read, or is no estimate of this version"})
     add_reports(parser, json="the comparison", output="stdout")
@@ -23,11 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare; returns 0, raises TlbcostError."""
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
-    from tlbcost.report.comparison import compared
-    from tlbcost.report.comparison_text import print_comparison
+    from tlbcost.report.comparison import compared, print_comparison
     from tlbcost.report.saved import read_estimate
 
     given = (arguments.first, arguments.second)

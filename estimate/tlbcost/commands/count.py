@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost count: what do the hardware counters say about a program, or about what runs already?"""
+"""tlbcost count: hardware counts of a program, or of what runs already."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.counters.count_findings import CountFindings
+    from tlbcost.counters.count_tool import Reading, Target
     from tlbcost.counters.event_selection import EventRequest
-    from tlbcost.counters.readings import Reading
-    from tlbcost.counters.target import Target
 
 _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost count [options] [--] [COMMAND [ARG...]]"
     add_exit_codes(
         parser,
@@ -69,13 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Count; returns the program's exit code, or 0 if there is none. Raises TlbcostError."""
     return until_stopped(lambda: _count(arguments))
 
 
 def _count(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
-    from tlbcost.counters.count_session import CountRequest, count
+    from tlbcost.counters.count_runs import CountRequest, count
 
     argv = program_words(arguments.program)
     target = _target(arguments, argv)
@@ -103,7 +100,7 @@ def _count(arguments: argparse.Namespace) -> int:
 
 
 def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
-    from tlbcost.counters.target import PROGRAM_ITSELF, Target
+    from tlbcost.counters.count_tool import PROGRAM_ITSELF, Target
 
     targets = [
         Target("process", pid=arguments.pid) if arguments.pid is not None else None,
@@ -125,8 +122,6 @@ def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
 
 
 class _Intervals:
-    """Prints intervals where the report will go; a file is opened when the first one ends."""
-
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file: TextIO | None = None
@@ -140,7 +135,6 @@ class _Intervals:
         print_interval(readings, requests, self._file)
 
     def finish(self, report: str) -> bool:
-        """Put the report below the intervals; False if there were none."""
         if self._file is None or self._path is None:
             return False
         with self._file:
@@ -150,8 +144,7 @@ class _Intervals:
 
 def _print(arguments: argparse.Namespace, findings: CountFindings, intervals: _Intervals) -> None:
     from tlbcost.common.output import write
-    from tlbcost.counters.count_document import to_json
-    from tlbcost.counters.count_report import print_counts
+    from tlbcost.counters.count_report import print_counts, to_json
     from tlbcost.counters.count_table import to_table
 
     # The text first: a report must not be lost because a second copy cannot be written.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tlbcost doctor`: what can be measured here, and what to type to fix what cannot."""
+"""tlbcost doctor: what can be measured here, and fixes for the rest."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from tlbcost.common.console import width_of
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED
 from tlbcost.common.output import check_files, give_report
+from tlbcost.doctor.check import text_of
 from tlbcost.doctor.examination import examine
-from tlbcost.doctor.report import text_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     add_exit_codes(parser, {0: "'tlbcost estimate' works here", 1: "failed", 4: "it does not"})
     add_details(parser)
     add_reports(parser, json="the findings", output=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the findings; returns 0, or 4 if estimate cannot work here."""
     check_files({"--json": arguments.json})
     found = examine()
     give_report(

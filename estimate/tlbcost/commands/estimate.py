@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost estimate: what would huge pages give this program?"""
+"""tlbcost estimate: the gain of huge pages for a program."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,24 +13,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.commands.estimate_options import add_arguments, request_of
+from tlbcost.common.arguments import (
+    FAIL_IF_CODES,
+    TIMED_OUT,
+    add_calibration,
+    add_details,
+    add_engine,
+    add_exit_codes,
+    add_fail_if,
+    add_no_measure,
+    add_program,
+    add_redact,
+    add_region,
+    add_reports,
+    add_run_options,
+    add_runs,
+    add_time_limit,
+    duration,
+    from_file,
+    measuring,
+    percent,
+    process_id,
+    program_words,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
+    from tlbcost.copies.run import Also
     from tlbcost.report.condition import Comparison
-
-__all__ = ["add_arguments", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Estimate; returns 0, raises TlbcostError."""
     return until_stopped(lambda: _estimate(arguments), arguments.time_limit)
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files
     from tlbcost.report.condition import parse_comparison
 
@@ -37,7 +60,13 @@ def _estimate(arguments: argparse.Namespace) -> int:
     conditions = [parse_comparison(text) for text in arguments.fail_if]
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
     asked = [option for option, file in files.items() if file is not None]
-    _check_simulated(request, asked, arguments.plot)
+    if asked and request.unsimulated is not None:
+        raise TlbcostError(
+            f"--{asked[0]} needs a simulation, which {request.unsimulated} excludes",
+            f"leave --{asked[0]} out, or {request.unsimulated}",
+            USAGE,
+        )
+    check_picture(arguments.plot, "--plot phases.png")
     others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
     if others is not None:
         _check_others(request, others)
@@ -68,7 +97,7 @@ def _estimate_here(
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.report.condition import exit_code
-    from tlbcost.report.text import print_report
+    from tlbcost.report.details import print_report
 
     found = estimate(request)
     if arguments.redact:
@@ -111,19 +140,6 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
     give_report(found, text, to_json, arguments.output, arguments.json)
 
 
-def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path | None) -> None:
-    """Refuse options that only a simulation can serve where there is none."""
-    from tlbcost.common.gnuplot import check_picture
-
-    if asked and request.unsimulated is not None:
-        raise TlbcostError(
-            f"--{asked[0]} needs a simulation, which {request.unsimulated} excludes",
-            f"leave --{asked[0]} out, or {request.unsimulated}",
-            USAGE,
-        )
-    check_picture(plot, "--plot phases.png")
-
-
 def _check_others(request: EstimateRequest, option: str) -> None:
     of_copies = {
         "--pid": request.pid is not None,
@@ -159,14 +175,235 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
         )
     argv, images = found.given.argv, simulated.attribution.images
     if arguments.code is not None:
-        from tlbcost.attribution.code_table import code_text
+        from tlbcost.attribution.code_profile import code_text
 
         write(arguments.code, code_text(shlex.join(argv), images), TOOL_FAILED)
     if arguments.folded is not None:
-        from tlbcost.attribution.folded_stacks import folded
+        from tlbcost.attribution.code_profile import folded
 
         write(arguments.folded, folded(images), TOOL_FAILED)
     if arguments.plot is not None:
         from tlbcost.answer.phases_figure import draw_phases
 
         draw_phases(argv, simulated, arguments.plot)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "tlbcost estimate [options] [--] COMMAND [ARG...]\n"
+        "       tlbcost estimate [options] --pid PID\n"
+        "       tlbcost estimate [options] --from FILE [--from FILE]..."
+    )
+    add_exit_codes(
+        parser,
+        {
+            **FAIL_IF_CODES,
+            4: "this machine cannot measure it, or the counts do not suffice (also --fail-if)",
+            **TIMED_OUT,
+        },
+        program=True,
+        before="COMMAND keeps its own standard input, output and error; one that fails gives its "
+        "own exit code.",
+    )
+    parser.add_argument(
+        "--backend",
+        metavar="NAME",
+        choices=("auto", "pmu", "sim", "both"),
+        default="auto",
+        help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
+        "counters where they can be read, else simulation (default: auto)",
+    )
+    add_engine(parser)
+    parser.add_argument(
+        "--overhead",
+        metavar="PERCENT",
+        type=percent,
+        help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
+    )
+    parser.add_argument(
+        "--copies", metavar="N", type=_positive, help="make this many copies, whatever they cost"
+    )
+    add_calibration(parser, "use the costs in this calibration table")
+    parser.add_argument(
+        "--code", metavar="FILE", type=to_file,
+        help="write which code misses, by the simulation, for tlbcost annotate to show",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
+    )
+    add_details(parser)
+    add_fail_if(parser)
+    parser.add_argument(
+        "--folded", metavar="FILE", type=to_file,
+        help="write the calls that lead to page walks, for tools that draw flame graphs",
+    )  # fmt: skip
+    parser.add_argument(
+        "--from",
+        metavar="FILE",
+        type=from_file,
+        action="append",
+        dest="imported",
+        help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
+        "opreport listing, or tlbcost count --table; several files are of one program",
+    )
+    add_redact(parser)
+    add_region(parser)
+    add_run_options(parser, ignore_failure=True)
+    add_reports(parser)
+    parser.add_argument(
+        "--machine",
+        metavar="NAMES",
+        help="estimate for these machines instead, separated by commas (tlbcost machines)",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        choices=("auto", "overlap", "simple"),
+        default="auto",
+        help="what a simulation expects: by modelling how translation overlaps with other work in "
+        "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
+        "overlap where enough windows can be modelled (default: auto)",
+    )
+    add_no_measure(parser)
+    parser.add_argument(
+        "--nodes",
+        metavar="N",
+        type=_nodes,
+        help="also predict what huge pages do to placement on N NUMA nodes, by a simulation of "
+        "its own (default: those of this machine, if it has several and the program is simulated)",
+    )
+    parser.add_argument(
+        "--no-system", action="store_true",
+        help="as root: do not set transparent huge pages to always while runs are measured",
+    )  # fmt: skip
+    parser.add_argument(
+        "--object", metavar="NAME", help="with --from: a command or cgroup, or a line of a profile"
+    )
+    parser.add_argument(
+        "--page-size",
+        metavar="SIZES",
+        type=page_sizes,
+        help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path,
+        help="draw the page walks over the run (.png or .svg)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--recalibrate", action="store_true", help="measure this machine's costs again first"
+    )
+    parser.add_argument(
+        "-p", "--pid", metavar="PID", type=process_id,
+        help="a process that already runs: follow copies of its threads",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", metavar="N", type=duration,
+        help="with --pid: for how long; Ctrl-C ends it earlier (default: 30)",
+    )  # fmt: skip
+    parser.add_argument("--children", action="store_true", help="with --pid: its descendants, too")
+    add_runs(
+        parser, None, "time COMMAND", "3; one that takes over 10 s and is followed in copies: once"
+    )
+    parser.add_argument(
+        "--shared-memory", action="store_true",
+        help="measure shared memory on huge pages, too: in copies, which have it for themselves",
+    )  # fmt: skip
+    parser.add_argument(
+        "--text", action="store_true",
+        help="measure the code of the program and of its libraries on huge pages, too, in copies",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-budget", metavar="TIME", type=duration,
+        help="for pairs of runs on base and on huge pages, such as 3m (default: 60 s, or the time "
+        "of two pairs); a program that is longer is measured in copies",
+    )  # fmt: skip
+    add_time_limit(parser)
+    parser.add_argument(
+        "--walk-cycles",
+        metavar="N",
+        type=_cycles,
+        help="with --from: what one page walk costs, in cycles",
+    )
+    add_program(parser)
+
+
+def request_of(arguments: argparse.Namespace) -> EstimateRequest:
+    """What is asked for. Raises TlbcostError for options about measuring, where nothing is."""
+    if arguments.no_measure:
+        of_measuring = {
+            "--time-budget": arguments.time_budget is not None,
+            "--no-system": arguments.no_system,
+            "--shared-memory": arguments.shared_memory,
+            "--text": arguments.text,
+        }
+        for option, given in of_measuring.items():
+            if given:
+                raise TlbcostError(
+                    f"{option} is about measuring on huge pages, which --no-measure excludes",
+                    "leave one of them out",
+                    USAGE,
+                )
+    text: tuple[Also, ...] = ("text",) if arguments.text else ()
+    return EstimateRequest(
+        argv=program_words(arguments.program),
+        imported=tuple(arguments.imported or ()),
+        backend=arguments.backend,
+        engine=arguments.engine,
+        overhead=arguments.overhead,
+        copies=arguments.copies,
+        pid=arguments.pid,
+        seconds=arguments.seconds,
+        children=arguments.children,
+        model=arguments.model,
+        calibration=arguments.calibration,
+        recalibrate=arguments.recalibrate,
+        runs=arguments.runs,
+        prepare=arguments.prepare,
+        ignore_failure=arguments.ignore_failure,
+        nodes=arguments.nodes,
+        cpu=arguments.cpu,
+        object_name=arguments.object,
+        walk_cycles=arguments.walk_cycles,
+        measured=measuring(arguments),
+        time_budget=arguments.time_budget,
+        system=not arguments.no_system,
+        also=((*text, "shared memory") if arguments.shared_memory else text),
+        region=arguments.region,
+    )
+
+
+def _nodes(text: str) -> int:
+    from tlbcost.numa.nodes import parse_count
+
+    return parse_count(text)
+
+
+def page_sizes(text: str) -> tuple[int, ...]:
+    """Page sizes of a list such as 4K,2M,1G with that of base pages, ascending."""
+    from tlbcost.machines.plan import BASE_BYTES
+
+    powers = {"K": 10, "M": 20, "G": 30}
+    sizes = []
+    for word in text.split(","):
+        number, unit = word[:-1], word[-1:].upper()
+        bytes_ = int(number) << powers[unit] if number.isdigit() and unit in powers else 0
+        if bytes_ < BASE_BYTES or bytes_ & (bytes_ - 1):
+            raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
+        sizes.append(bytes_)
+    return tuple(sorted({BASE_BYTES, *sizes}))
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch("[0-9]+", text) or not 0 < int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"not a number of copies: {text}")
+    return int(text)
+
+
+def _cycles(text: str) -> float:
+    try:
+        cycles = float(text)
+    except ValueError:
+        cycles = 0.0
+    if not 0 < cycles < 1e6:
+        raise argparse.ArgumentTypeError(f"not a number of cycles: {text}")
+    return cycles

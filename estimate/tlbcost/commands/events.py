@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tlbcost events`: what the counters of this or any CPU are called, and what they mean."""
+"""tlbcost events: counters of a CPU, and their meaning."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import sys
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
-from tlbcost.counters.event_selection import choose_pmu
-from tlbcost.counters.event_support import EventsRequest, event_support
-from tlbcost.counters.perf_stat import estimate_from, perf_stat
+from tlbcost.counters.event_selection import choose_pmu, estimate_from, perf_stat
+from tlbcost.counters.pmu import EventsRequest, event_support
 from tlbcost.processors.event_tables import all_pmus
 from tlbcost.processors.events_document import to_json
 from tlbcost.processors.events_report import listing, text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.add_argument(
         "--pmu",
         metavar="NAME",
@@ -38,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table, the list or the command; returns 0."""
     if arguments.list:
         others = [arguments.pmu, arguments.role, arguments.json]
         if arguments.perf_stat or any(other is not None for other in others):

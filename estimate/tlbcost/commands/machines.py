@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost machines: whose TLBs are known, from which sources, and what of it is unverified?"""
+"""tlbcost machines: known TLBs, their sources, and unverified figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tlbcost.system.machine import current_machine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost machines [options] [NAME | --compare NAME NAME]"
     add_exit_codes(
         parser,
@@ -43,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is known; returns 0, raises TlbcostError."""
     check_files({"--json": arguments.json})
     if arguments.name and arguments.compare:
         raise TlbcostError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost maps: which memory of a process is on which pages, and does it exceed the TLB's reach?"""
+"""tlbcost maps: a process's memory by page size, and what exceeds the TLB's reach."""
 
 from __future__ import annotations
 
@@ -29,14 +29,10 @@ _LONGEST_S = 3600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost maps [options] PID\n       tlbcost maps [options] [--] COMMAND [ARG...]"
     add_exit_codes(
         parser,
-        {
-            1: "no such process",
-            4: "the memory may not be read, or this kernel does not report it",
-        },
+        {1: "no such process", 4: "the memory may not be read, or this kernel does not report it"},
         program=True,
         before="The report on a process goes to standard output. The report on a COMMAND, taken "
         "when it uses most memory, goes to standard error, and COMMAND's exit code is ours.",
@@ -53,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look; returns 0 or the program's exit code. Raises TlbcostError."""
     return until_stopped(lambda: _look(arguments))
 
 
@@ -115,7 +110,6 @@ def _look(arguments: argparse.Namespace) -> int:
 
 
 def _pid(words: list[str]) -> int | None:
-    """The process that is asked for; None: a command."""
     if len(words) == 1 and words[0].isascii() and words[0].isdigit():
         number = int(words[0])
         if not 0 < number < 1 << 31:

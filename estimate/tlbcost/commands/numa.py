@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost numa: what would large pages do to this program on a NUMA machine?"""
+"""tlbcost numa: effects of large pages on a NUMA machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ _MOST_CACHE = 1 << 31
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = (
         "tlbcost numa [options] [--] COMMAND [ARG...]\n"
         "       tlbcost numa --watch PID [--apply] [options]\n"
@@ -138,7 +137,6 @@ def _size(text: str) -> int | None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Study the program; returns 0, raises TlbcostError."""
     if arguments.watch is None:
         for name in ("apply", "undo", "seconds", "samples", "threshold", "plot"):
             if getattr(arguments, name):
@@ -182,7 +180,6 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
-    """Run it: drawn where there is a terminal, else as lines where something is done."""
     from tlbcost.live.screen import Screen, can_draw
     from tlbcost.numa.watch.view import action_line, picture
 
@@ -205,7 +202,7 @@ def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    from tlbcost.calibration.costs import cost_at
+    from tlbcost.calibration.records import cost_at
     from tlbcost.numa.nodes import cache_sizes
     from tlbcost.numa.runs import calibration_here
     from tlbcost.numa.watch.session import Request

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost pagesizes: how bad, and how good, can larger pages be here?"""
+"""tlbcost pagesizes: how bad and how good larger pages can be here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ _ACCESSES = 1 << 24
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost pagesizes [options]"
     add_exit_codes(
         parser,
@@ -57,8 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and report; returns the exit code, raises TlbcostError."""
-    _check_files(arguments)
+    from tlbcost.common.gnuplot import check_picture
+    from tlbcost.common.output import check_files
+
+    check_picture(arguments.plot, "--plot pagesizes.png")
+    check_files({"--json": arguments.json, "--plot": arguments.plot})
     return until_stopped(lambda: _measure(arguments), arguments.time_limit)
 
 
@@ -79,16 +81,8 @@ def _sizes(text: str) -> list[int]:
     return sizes
 
 
-def _check_files(arguments: argparse.Namespace) -> None:
-    from tlbcost.common.gnuplot import check_picture
-    from tlbcost.common.output import check_files
-
-    check_picture(arguments.plot, "--plot pagesizes.png")
-    check_files({"--json": arguments.json, "--plot": arguments.plot})
-
-
 def _measure(arguments: argparse.Namespace) -> int:
-    from tlbcost.calibration.cache import look_up
+    from tlbcost.calibration.file import look_up
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.common.progress import say

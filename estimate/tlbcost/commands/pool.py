@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost pool: what is in the pools of huge pages, and how is one filled and released?"""
+"""tlbcost pool: pools of huge pages, filled and released."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _USAGE = "tlbcost pool reserve [--page-size SIZE] PAGES|SIZE [-- COMMAND [ARG...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = f"{_USAGE}\n       tlbcost pool status\n       tlbcost pool restore"
     add_exit_codes(
         parser,
@@ -29,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked; returns the program's exit code, or 0. Raises TlbcostError."""
     words: list[str] = arguments.words
     if arguments.action != "reserve":
         if words:

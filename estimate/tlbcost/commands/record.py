@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost record: where in a program do TLB misses and page walks happen?"""
+"""tlbcost record: where in a program TLB misses and page walks happen."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
@@ -23,14 +22,12 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.counters.samples import DEFAULT_FILE
 
 if TYPE_CHECKING:
-    from tlbcost.counters.recording import Recording
-    from tlbcost.counters.target import Target
+    from tlbcost.counters.count_tool import Target
 
 _POSITIVE = whole_number(1, 1 << 60)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost record [options] [--] [COMMAND [ARG...]]"
     add_exit_codes(
         parser,
@@ -58,7 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record; returns the program's exit code, or 0 if there is none. Raises TlbcostError."""
     return until_stopped(lambda: _record(arguments))
 
 
@@ -81,12 +77,21 @@ def _record(arguments: argparse.Namespace) -> int:
     )
     recording = record(request, say)
     write(arguments.output, recording.data, TOOL_FAILED)
-    _print(recording, arguments.output)
+    from tlbcost.counters.profile import Profile, describe
+
+    profile = Profile(recording.hits, "object", notes=recording.notes)
+    file = "" if arguments.output == DEFAULT_FILE else f" {arguments.output}"
+    print(describe(profile), end="", file=sys.stderr)
+    print(
+        f"tlbcost: the samples are in {arguments.output}; "
+        f"'tlbcost annotate{file}' shows the functions",
+        file=sys.stderr,
+    )
     return recording.code
 
 
 def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
-    from tlbcost.counters.target import PROGRAM_ITSELF, Target
+    from tlbcost.counters.count_tool import PROGRAM_ITSELF, Target
 
     if arguments.pid is not None and arguments.all_cpus:
         raise TlbcostError("--pid and --all-cpus exclude each other", "give one of them", USAGE)
@@ -99,15 +104,3 @@ def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
     if not argv:
         raise TlbcostError("nothing to record", "tlbcost record -- ./app ARG..., or -p PID", USAGE)
     return PROGRAM_ITSELF
-
-
-def _print(recording: Recording, output: Path) -> None:
-    from tlbcost.counters.profile import Profile, describe
-
-    profile = Profile(recording.hits, "object", notes=recording.notes)
-    file = "" if output == DEFAULT_FILE else f" {output}"
-    print(describe(profile), end="", file=sys.stderr)
-    print(
-        f"tlbcost: the samples are in {output}; 'tlbcost annotate{file}' shows the functions",
-        file=sys.stderr,
-    )

@@ -16,7 +16,6 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = (
         "tlbcost run --thp [options] [--] COMMAND [ARG...]\n"
         "       tlbcost run --thp [options] --pid PID"
@@ -43,13 +42,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run; returns the program's exit code. Raises TlbcostError."""
     from tlbcost.common.document import to_json
     from tlbcost.common.output import STDOUT, check_files, give_report
     from tlbcost.thp.reached import print_reached
 
     argv = program_words(arguments.program)
-    _check(arguments, argv)
+    example = "tlbcost run --thp -- ./app ARG..."
+    if not arguments.thp:
+        raise TlbcostError("run: which huge pages? --thp is missing", example, USAGE)
+    if arguments.pid is not None and argv:
+        raise TlbcostError("run: --pid and a COMMAND exclude each other", example, USAGE)
+    if arguments.pid is None and not argv:
+        raise TlbcostError("no program to run", example, USAGE)
+    if arguments.no_collapse and arguments.pid is None:
+        raise TlbcostError(
+            "run: --no-collapse is for a running process",
+            "tlbcost run --thp --no-collapse --pid PID",
+            USAGE,
+        )
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
     if arguments.pid is not None:
         from tlbcost.thp.process import ask_process
@@ -68,19 +78,3 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.json,
     )
     return reached.exit_code or 0
-
-
-def _check(arguments: argparse.Namespace, argv: tuple[str, ...]) -> None:
-    example = "tlbcost run --thp -- ./app ARG..."
-    if not arguments.thp:
-        raise TlbcostError("run: which huge pages? --thp is missing", example, USAGE)
-    if arguments.pid is not None and argv:
-        raise TlbcostError("run: --pid and a COMMAND exclude each other", example, USAGE)
-    if arguments.pid is None and not argv:
-        raise TlbcostError("no program to run", example, USAGE)
-    if arguments.no_collapse and arguments.pid is None:
-        raise TlbcostError(
-            "run: --no-collapse is for a running process",
-            "tlbcost run --thp --no-collapse --pid PID",
-            USAGE,
-        )

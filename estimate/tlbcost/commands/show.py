@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost show: how does an estimate read that was saved?"""
+"""tlbcost show: a saved estimate, printed again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ from tlbcost.common.errors import FAILED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost show [options] FILE"
     add_exit_codes(
-        parser,
-        {
-            1: "FILE cannot be read, or is no estimate of this version",
-            **FAIL_IF_CODES,
-        },
+        parser, {1: "FILE cannot be read, or is no estimate of this version", **FAIL_IF_CODES}
     )
     add_details(parser)
     add_fail_if(parser)
@@ -37,14 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it; returns the exit code, raises TlbcostError."""
     from functools import partial
 
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
     from tlbcost.report.condition import exit_code, parse_comparison
+    from tlbcost.report.details import print_report
     from tlbcost.report.saved import read_estimate
-    from tlbcost.report.text import print_report
 
     conditions = [parse_comparison(text) for text in arguments.fail_if]
     files = {"--json": arguments.json, "--output": arguments.output}

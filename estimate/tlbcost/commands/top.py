@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost top: what do huge pages do on this host now?"""
+"""tlbcost top: effects of huge pages on this host now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _INTERVAL_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost top [options]"
     add_exit_codes(
         parser,
@@ -50,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it; returns 0. Raises TlbcostError."""
     return until_stopped(lambda: _top(arguments))
 
 

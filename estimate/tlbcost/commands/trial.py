@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost trial: how much faster is a program on huge pages, once it is proven to have them?"""
+"""tlbcost trial: gain of a program on huge pages that it is proven to have."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from tlbcost.common.names import program_only
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost trial [options] [--] COMMAND [ARG...]"
     add_exit_codes(
         parser,
@@ -65,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try; returns the exit code, raises TlbcostError."""
     return until_stopped(lambda: _try(arguments), arguments.time_limit)
 
 
@@ -74,9 +72,8 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.common.progress import say
     from tlbcost.trial.document import trial_document
-    from tlbcost.trial.record import to_table
     from tlbcost.trial.report import print_trials
-    from tlbcost.trial.session import TrialRequest, run_trials
+    from tlbcost.trial.session import TrialRequest, run_trials, to_table
 
     argv = program_words(arguments.program)
     if not argv:

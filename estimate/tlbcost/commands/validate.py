@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost validate: how far are estimates from what huge pages really give on this machine?"""
+"""tlbcost validate: errors of estimates against real runs on huge pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = (
         "tlbcost validate [options]\n"
         "       tlbcost validate --stream [--size SIZE] [--pairs N] [-- OPTION...]\n"
@@ -90,7 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Validate; returns 0, raises TlbcostError."""
     options = _check_usage(arguments)
     return until_stopped(
         lambda: _stream(arguments, options) if arguments.stream else _suite(arguments),
@@ -106,7 +104,6 @@ def _size(text: str) -> str:
 
 
 def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Refuse what has no meaning, and files that cannot be written; STREAM's options."""
     from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files
 
@@ -141,8 +138,7 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
     from tlbcost.common.output import write
     from tlbcost.common.progress import say
     from tlbcost.validation.session import record_of_programs
-    from tlbcost.validation.stream import StreamRequest, StreamResult, run_stream
-    from tlbcost.validation.stream_report import print_stream
+    from tlbcost.validation.stream import StreamRequest, StreamResult, print_stream, run_stream
 
     request = StreamRequest(arguments.size, options, arguments.pairs)
     text = io.StringIO()
@@ -167,8 +163,7 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
 
 
 def _suite(arguments: argparse.Namespace) -> int:
-    from tlbcost.accuracy.figure import draw_record
-    from tlbcost.accuracy.report import print_record
+    from tlbcost.accuracy.report import draw_record, print_record
 
     record = _recorded(arguments)
     text = io.StringIO()
@@ -182,7 +177,6 @@ def _suite(arguments: argparse.Namespace) -> int:
 
 
 def _recorded(arguments: argparse.Namespace) -> Record:
-    """What was found before, if a file is given, or is found now."""
     if arguments.recorded is not None:
         from tlbcost.accuracy.record import read_record
 

@@ -10,7 +10,6 @@ from tlbcost.review.scheduler import add_scheduler, scheduler_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.usage = "tlbcost worker [options] --scheduler ADDRESS --machine NAME"
     add_exit_codes(
         parser,
@@ -34,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Work until a signal; returns the exit code, raises TlbcostError."""
     from tlbcost.review.worker import Offer, work
 
     scheduler = scheduler_of(arguments)

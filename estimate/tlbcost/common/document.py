@@ -3,7 +3,7 @@
 
 A document is made of Parts and of frozen dataclasses, whose fields are its keys. Each field has a
 description (`Annotated[int, doc("...")]`), and its unit is its name's suffix; None is written as
-null: not obtained. `make schemas` writes data/schema/ from these types.
+null: not obtained. `make bench NAME=schemas` writes data/schema/ from these types.
 """
 
 from __future__ import annotations

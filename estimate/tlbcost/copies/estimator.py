@@ -20,7 +20,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -69,10 +68,7 @@ class Weighed:
 
 
 def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weighed:
-    """Timed windows and their weights; none if there are no such windows.
-
-    `runs`: whose user time is divided among the windows; the median one counts.
-    """
+    """Timed windows, maybe none. `runs`: whose user time is divided; the median one counts."""
     stands = _strata(tables.attempts)
     windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
@@ -101,10 +97,7 @@ def _strata(attempts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _passed_over(stands: pd.DataFrame, timed: pd.DataFrame) -> Floats:
-    """What windows stand for, too: instants before and after at which no worker was free.
-
-    A window that takes long has many of these behind it.
-    """
+    """Time of instants without a free worker, for the windows before and after them."""
     more = np.zeros(len(timed))
     for run, group in stands[stands["result"].isin(_PASSED_OVER)].groupby("run"):
         own = np.flatnonzero(timed["run"] == run)
@@ -140,7 +133,13 @@ def saving(tables: CopyTables, weighed: Weighed) -> Interval | None:
         return None
     base = frame["base_cycles"].to_numpy(float)
     own = 1 - frame["huge_cycles"].to_numpy(float) / base
-    known = 1 - _unknown_share(tables.counts, frame)
+    # Of the walks on base pages, those whose entries were known before.
+    counts = tables.counts
+    smallest = counts["page_size_bytes"].min()
+    data = counts[(counts["page_size_bytes"] == smallest) & (counts["side"] != "fetch")]
+    unknown, others = _walks(data, frame)
+    walks = unknown + others
+    known = 1 - np.divide(unknown, walks, out=np.zeros_like(unknown), where=walks > 0)
     time = frame["stands_for_ns"].to_numpy(float)
     value, few = float(np.average(own, weights=time)), _few(time)
     lowest = float(np.average(own * known, weights=time))
@@ -159,15 +158,6 @@ def _few(weights: Floats) -> float:
     return float((n / max(n - 3, 0.5)) ** 0.5)
 
 
-def _unknown_share(counts: pd.DataFrame, windows: pd.DataFrame) -> Floats:
-    """Of each window's walks on base pages, the part whose entries were not known before."""
-    smallest = counts["page_size_bytes"].min()
-    data = counts[(counts["page_size_bytes"] == smallest) & (counts["side"] != "fetch")]
-    unknown, known = _walks(data, windows)
-    walks = unknown + known
-    return cast(Floats, np.divide(unknown, walks, out=np.zeros_like(unknown), where=walks > 0))
-
-
 def _walks(counts: pd.DataFrame, windows: pd.DataFrame) -> tuple[Floats, Floats]:
     """Of each window, walks for entries that were not known before, and all others."""
     sums = counts.groupby(_KEY)[["stlb_misses", "unknown_misses"]].sum()
@@ -176,10 +166,7 @@ def _walks(counts: pd.DataFrame, windows: pd.DataFrame) -> tuple[Floats, Floats]
 
 
 def most_walks(tables: CopyTables, weighed: Weighed) -> float:
-    """How many times the walks on base pages that windows add up to there may be, at most (95 %).
-
-    Instants that were not looked at may have more of them than those that were.
-    """
+    """Largest factor (95 %) of the walks that windows add up to: most instants are not seen."""
     frame = weighed.windows[weighed.windows["stands_for_ns"] > 0]
     if not len(frame):
         return 1.0
@@ -202,7 +189,6 @@ def _resampled(values: Floats, weights: Floats, percentile: float) -> float:
 
 
 def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> CopiesRecord:
-    """What was copied, and what that cost."""
     attempts = tables.attempts
     pauses = attempts["pause_ns"].dropna().astype(float)
     cpu_ns = sum(run.cpu_ns for run in runs)
@@ -227,16 +213,12 @@ def _added_ns(attempts: pd.DataFrame) -> float:
     return float(pauses) + float(faults.dropna().sum())
 
 
-def _added_faults(attempts: pd.DataFrame) -> float:
-    return float(attempts["added_faults"].dropna().astype(float).sum())
-
-
 def without_copies(tables: CopyTables, run: Run) -> Run:
-    """A run, with its tables, as it is without copies: less their faults and time in the kernel."""
     attempts = tables.attempts
+    faults = float(attempts["added_faults"].dropna().astype(float).sum())
     return dataclasses.replace(
         run,
-        minor_faults=max(0, run.minor_faults - round(_added_faults(attempts))),
+        minor_faults=max(0, run.minor_faults - round(faults)),
         system_ns=max(0, run.system_ns - round(_added_ns(attempts))),
     )
 
@@ -286,7 +268,6 @@ def touched_of(
 
 
 def copied_run(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> CopiedRun:
-    """All that the gain is made of."""
     return CopiedRun(
         record_of(tables, weighed, runs),
         tables.core,

@@ -43,20 +43,15 @@ class CopyPlan:
 
 
 def follows_copies_of(architecture: str) -> bool:
-    """Whether instructions of this architecture, as of uname(), can be followed."""
     return architecture == "x86_64"
 
 
 def is_built() -> bool:
-    """Whether the program that copies is there: it needs Zydis."""
     return os.access(paths.libexec(_TOOL), os.X_OK)
 
 
 def unavailable() -> str | None:
-    """Why copies cannot be followed on this machine; None: they can.
-
-    A running process may be refused besides, which says more (process.py).
-    """
+    """Why this machine follows no copies; a running process may be refused besides (process.py)."""
     if not follows_copies_of(platform.machine()):
         return f"copies of the program are followed on x86-64 only, not on {platform.machine()}"
     if not is_built():
@@ -75,7 +70,6 @@ def untraceable() -> str | None:
 
 
 def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
-    """The launcher to run the program with, and its options; it writes tables to `folder`."""
     limit = (
         ["--copies", str(plan.copies)]
         if plan.copies is not None

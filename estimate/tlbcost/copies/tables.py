@@ -38,10 +38,7 @@ class CopyTables:
 
 
 def read_tables(folders: Sequence[Path]) -> CopyTables:
-    """The tables in these folders, one for each run of the program.
-
-    Raises TlbcostError with exit code 125 naming the file and its defect.
-    """
+    """Read tables, a folder for each run. Raises TlbcostError, 125, naming the file."""
     try:
         return _read(folders)
     except (TlbcostError, ValueError) as error:

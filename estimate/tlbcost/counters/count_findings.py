@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found by counting: the counts, and what the formulas of the CPU make of them?"""
+"""Findings of counting: the counts, and the values of the CPU's formulas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class CountFindings:
 
     @property
     def runs(self) -> int:
-        """How many runs the counts are from."""
         return len({count.run for count in self.counts.counts})
 
 
@@ -55,25 +54,22 @@ def relevant(pmu: Pmu, requests: Sequence[EventRequest]) -> dict[str, str]:
 
 
 def formula_values(formulas: Mapping[str, str], counts: EventCounts) -> dict[str, Interval | None]:
-    """Each formula's value: the median of the runs that have all of it, and their range.
-
-    Where no run has all, since the events did not fit into one, the runs' means are combined.
-    """
+    """Median and range over runs that have all of a formula; else its value by the runs' means."""
     by_run, means = _by_run(counts, {})
     return {name: _value(expression, by_run, means) for name, expression in formulas.items()}
 
 
 def partial_sums(formulas: Mapping[str, str], counts: EventCounts) -> dict[str, PartialSum]:
-    """What is known of each sum over loads, stores and code of which some but not all is counted.
-
-    A sum without its loads says too little, and is left out.
-    """
+    """Sums of which some but not all events are counted; without loads they are left out."""
     obtained = counts.values()
     found: dict[str, PartialSum] = {}
     for key in _SUMS:
         summed = names(formulas[key]) - {CYCLES} if key in formulas else set()
         missing = sorted(summed - obtained.keys())
-        has_loads = any(_is_of_loads(name) for name in summed - set(missing))
+        has_loads = any(
+            (name.split(".")[1:2] in (["load"], ["data"], ["any"]) or name == "dtlb_load_misses")
+            for name in summed - set(missing)
+        )
         if not missing or not has_loads:
             continue
         by_run, means = _by_run(counts, dict.fromkeys(missing, 0.0))
@@ -86,10 +82,6 @@ def partial_sums(formulas: Mapping[str, str], counts: EventCounts) -> dict[str, 
 def only_of_code(missing: Sequence[str]) -> bool:
     """Whether no count of loads or stores is among these events."""
     return all(name.split(".")[1:2] == ["fetch"] or name == "itlb_misses" for name in missing)
-
-
-def _is_of_loads(name: str) -> bool:
-    return name.split(".")[1:2] in (["load"], ["data"], ["any"]) or name == "dtlb_load_misses"
 
 
 def _by_run(

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does the report of `tlbcost count` read?"""
+"""The report of `tlbcost count`, and its JSON document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
-from tlbcost.common import units
+from tlbcost.common import document, units
 from tlbcost.common.console import grid, print_whole, section, table
+from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
 from tlbcost.counters.count_findings import CountFindings
-from tlbcost.counters.event_counts import EventCount, EventCounts
+from tlbcost.counters.count_table import name_parts, whole
+from tlbcost.counters.count_tool import Reading
+from tlbcost.counters.event_counts import EventCount, EventCounts, Mode, State
 from tlbcost.counters.event_selection import EventRequest
-from tlbcost.counters.readings import Reading
 from tlbcost.counters.totals import scaled
+from tlbcost.processors.events import Access
+from tlbcost.system.machine import Machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,8 +49,6 @@ _MEANING = {
 
 
 def print_counts(findings: CountFindings, file: TextIO, *, details: bool) -> None:
-    """Print the report, whole; with `details`, what each event is counted as."""
-
     def fill(console: Console) -> None:
         console.print(units.middle(findings.counts.command or "", _COMMAND_COLUMNS), style="bold")
         print_figures(console, findings.figures)
@@ -67,7 +69,6 @@ def print_counts(findings: CountFindings, file: TextIO, *, details: bool) -> Non
 def print_interval(
     readings: Sequence[Reading], requests: Sequence[EventRequest], file: TextIO
 ) -> None:
-    """One line for each event, as the interval ends."""
     shown = {each.name: each.shown for each in requests}
     for reading in readings:
         value, fraction = scaled(reading)
@@ -97,7 +98,6 @@ def _head(console: Console, findings: CountFindings) -> None:
 
 
 def print_events(console: Console, counts: EventCounts) -> None:
-    """A line for each event: the mean of its counts, and how much of the time it ran at least."""
     instructions = counts.values().get(_INSTRUCTIONS)
     several = len({count.run for count in counts.counts}) > 1
     columns = ["event", "count"]
@@ -132,7 +132,6 @@ def _rate(name: str | None, mean: float | None, instructions: float) -> str:
 
 
 def print_figures(console: Console, figures: Mapping[str, Interval | None]) -> None:
-    """A line for each formula: its value, the runs' range, and what it means."""
     if not figures:
         return
     vary = any(each is not None and each.low < each.high for each in figures.values())
@@ -170,7 +169,6 @@ def _fraction(fraction: float | None) -> str:
 
 
 def _spans(runs: Sequence[int]) -> str:
-    """Numbers of runs: '0-2,5'."""
     spans: list[list[int]] = []
     for run in sorted(set(runs)):
         if spans and spans[-1][1] == run - 1:
@@ -178,3 +176,103 @@ def _spans(runs: Sequence[int]) -> str:
         else:
             spans.append([run, run])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+class EventTable(Part, frozen=True, kw_only=True):
+    """The table in data/events that the names are from."""
+
+    key: Annotated[str, doc("name of its file")]
+    name: Annotated[str, doc("the CPUs that it is of")]
+
+
+class CountedEvent(Part, frozen=True, kw_only=True):
+    """What one event came to in one run."""
+
+    name: Annotated[
+        str | None,
+        doc("role[.access[.size]] as in 'tlbcost events'; null: given by its string or code"),
+    ]
+    role: Annotated[str | None, doc('what it counts, as in doc/format.md, "events"')]
+    access: Annotated[Access | None, doc("of which accesses; null: the role says it")]
+    page_size_bytes: Annotated[int | None, doc("of which pages; null: of all", minimum=0)]
+    event: Annotated[str, doc("libpfm4's string, or the code")]
+    count: Annotated[
+        int | None, doc("scaled to the whole time where the event shared its counter", minimum=0)
+    ]
+    running_fraction: Annotated[
+        float | None, doc("share of the time that it had a counter", minimum=0, maximum=1)
+    ]
+    run: Annotated[int, doc("number of the run that it was counted in", minimum=0)]
+    state: Annotated[State, doc("whether it was counted, or why not, as in doc/format.md")]
+
+
+class CountedFormula(Part, frozen=True, kw_only=True):
+    """What one formula of this CPU makes of the counts."""
+
+    name: Annotated[str, doc("shares are 0 to 1, walk_cycles is in cycles, others are counts")]
+    formula: Annotated[str, doc("arithmetic over names of events")]
+    value: Annotated[Interval | None, doc("median and range of the runs; null: a count is missing")]
+
+
+class CountDocument(Part, frozen=True, kw_only=True):
+    """Counts of hardware events. null: not obtained."""
+
+    schema: Annotated[Literal["tlbcost-count-1"], doc("form of this document and its version")] = (
+        "tlbcost-count-1"
+    )
+    tlbcost_version: Annotated[str, doc("the tlbcost that counted")]
+    date: Annotated[str, doc("UTC, ISO 8601", format="date-time")]
+    machine: Annotated[Machine, doc("where it was counted")]
+    pmu: Annotated[EventTable, doc("the event table")]
+    command: Annotated[str | None, doc("the program, or what was counted that ran already")]
+    mode: Annotated[Mode | None, doc("the CPU's modes that were counted")]
+    runs: Annotated[int, doc("how many runs the counts are from", minimum=0)]
+    wall_ns: Annotated[
+        float | None, doc("wall time, median of the runs; null: no program was run", minimum=0)
+    ]
+    user_ns: Annotated[float | None, doc("CPU time in user mode, median of the runs", minimum=0)]
+    system_ns: Annotated[float | None, doc("CPU time in the kernel, median of the runs", minimum=0)]
+    minor_faults: Annotated[float | None, doc("median of the runs", minimum=0)]
+    counts: Annotated[list[CountedEvent], doc("each event of each run")]
+    formulas: Annotated[list[CountedFormula], doc("those that any of the events has a part in")]
+    notes: Annotated[tuple[str, ...], doc("what must be known of these counts")]
+
+
+def to_json(findings: CountFindings) -> str:
+    counts, pmu = findings.counts, findings.pmu
+    return document.to_json(
+        CountDocument(
+            tlbcost_version=findings.version,
+            date=findings.date,
+            machine=findings.machine,
+            pmu=EventTable(key=pmu.key, name=pmu.name),
+            command=counts.command,
+            mode=counts.mode,
+            runs=findings.runs,
+            wall_ns=counts.wall_ns,
+            user_ns=counts.user_ns,
+            system_ns=counts.system_ns,
+            minor_faults=counts.minor_faults,
+            counts=[_event(count) for count in counts.counts],
+            formulas=[
+                CountedFormula(name=key, formula=pmu.formulas[key], value=value)
+                for key, value in findings.figures.items()
+            ],
+            notes=counts.notes,
+        )
+    )
+
+
+def _event(count: EventCount) -> CountedEvent:
+    role, access, size = name_parts(count.name)
+    return CountedEvent(
+        name=count.name,
+        role=role,
+        access=access,
+        page_size_bytes=size,
+        event=count.event,
+        count=whole(count.value),
+        running_fraction=count.running_fraction,
+        run=count.run,
+        state=count.state,
+    )

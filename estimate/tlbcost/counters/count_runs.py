@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the hardware counters say about a program? The runs around tlbcost-count.
+"""Runs of a program around tlbcost-count, and the whole of `tlbcost count`.
 
 The program runs once for each group of events that fits into the counters, with cycles counted in
 each run, so that it shows whether the runs were alike.
@@ -10,37 +10,67 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.causes import tool_error
+from tlbcost.common.cleanup import sigint_left_to_the_program
+from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
-from tlbcost.counters.count_plan import CountPlan
-from tlbcost.counters.diagnosis import Refusal, diagnose
+from tlbcost.common.paths import version
+from tlbcost.common.temporary import temporary_folder
+from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
+from tlbcost.counters.count_tool import (
+    CountPlan,
+    Intervals,
+    Reading,
+    Target,
+    by_event,
+    parse_readings,
+    watch,
+)
+from tlbcost.counters.diagnosis import Refusal, diagnose, no_process
 from tlbcost.counters.event_counts import EventCounts, Mode
-from tlbcost.counters.event_selection import CYCLES, EventRequest
-from tlbcost.counters.readings import PROGRAM, Intervals, Reading, by_event, parse_readings
-from tlbcost.counters.target import watch
+from tlbcost.counters.event_selection import CYCLES, EventRequest, choose_events, choose_pmu
+from tlbcost.counters.pmu import PROGRAM
 from tlbcost.counters.totals import Readings, mark_silent, total_counts
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.run import program
-from tlbcost.run.launch import Launcher
+from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.outcome import Outcome
+from tlbcost.run.program import resolve
+from tlbcost.system.machine import current_machine
+
+
+@dataclass(frozen=True, slots=True)
+class CountRequest:
+    """What is to be counted. `argv` empty: no program of ours runs.
+
+    `events` empty: what the formulas of the CPU need. `pmu` None: this CPU's. `prepare`: a shell
+    command before each run. `show` gets the readings of each interval of `interval_ms`.
+    """
+
+    argv: tuple[str, ...]
+    target: Target
+    events: tuple[str, ...] = ()
+    pmu: str | None = None
+    mode: Mode = "user"
+    multiplex: bool = False
+    interval_ms: int | None = None
+    runs: int = 1
+    prepare: str | None = None
+    show: Callable[[Sequence[Reading], Sequence[EventRequest]], None] = lambda _, __: None
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Events to count in one run, with the leader unless they could not be counted so."""
-
     events: tuple[EventRequest, ...]
     led: bool = True
 
 
 @dataclass(slots=True)
 class _Series:
-    """The runs so far. `settled`: events that no further run can obtain."""
-
     launcher: Launcher
     argv: Sequence[str]
     path: Path
@@ -50,6 +80,51 @@ class _Series:
     readings: Readings = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     stopped: bool = False
+
+
+def count(request: CountRequest) -> tuple[int, CountFindings]:
+    """Count; the program's exit code, 0 without one, and the findings. Raises TlbcostError."""
+    target = request.target
+    if target.pid is not None and not Path(f"/proc/{target.pid}").exists():
+        raise no_process(target.pid)
+    pmu, notes = choose_pmu(request.pmu)
+    events = choose_events(pmu, request.events)
+    plan = CountPlan(
+        pmu,
+        events,
+        request.mode,
+        target,
+        request.multiplex,
+        request.interval_ms,
+        lambda readings: request.show(readings, events),
+    )
+    path = resolve(request.argv[0]) if request.argv else None
+    if path is None:
+        with temporary_folder() as folder:
+            code, counts = 0, count_target(folder, plan)
+    else:
+        code, counts = _program_runs(request, path, plan)
+    return code, CountFindings(
+        version=version(),
+        date=now(),
+        machine=current_machine(),
+        pmu=pmu,
+        requests=events,
+        counts=replace(counts, notes=(*notes, *counts.notes)),
+        figures=formula_values(relevant(pmu, events), counts),
+    )
+
+
+def _program_runs(request: CountRequest, path: Path, plan: CountPlan) -> tuple[int, EventCounts]:
+    codes: list[int] = []
+    with launcher_of(request.prepare) as launcher, sigint_left_to_the_program() as interrupted:
+
+        def go_on(outcome: Outcome) -> bool:
+            codes.append(outcome.code)
+            return not interrupted()
+
+        counts = count_series(launcher, request.argv, path, plan, request.runs, go_on)
+    return codes[0], counts
 
 
 def count_program(
@@ -83,7 +158,6 @@ def count_series(
     runs: int,
     go_on: Callable[[Outcome], bool],
 ) -> EventCounts:
-    """As count_program, for any plan."""
     series = _Series(launcher, argv, path, plan, go_on)
     groups = 0
     for _ in range(runs):
@@ -100,10 +174,7 @@ def count_series(
 
 
 def count_target(folder: Path, plan: CountPlan) -> EventCounts:
-    """Count a process, a cgroup or the system until it ends or we are interrupted (SIGINT).
-
-    Raises TlbcostError as count_program does.
-    """
+    """Count a process, a cgroup or the system until it ends, or SIGINT. Raises TlbcostError."""
 
     def run(output: Path) -> None:
         options = [*plan.options(plan.requests), "--quiet", "--output", str(output)]
@@ -123,7 +194,6 @@ def count_target(folder: Path, plan: CountPlan) -> EventCounts:
 
 
 def _repetition(series: _Series) -> int:
-    """Count everything that can be, once; the number of runs that it took."""
     # Without cycles there is nothing to compare the runs by.
     leader = next((each for each in series.plan.requests if each.role_name == CYCLES), None)
     rest = tuple(
@@ -169,7 +239,6 @@ def _further(
 
 
 def _run(series: _Series, events: Sequence[EventRequest]) -> dict[str, Reading]:
-    """One run of the program; what each event's counter said."""
     number = len(series.outcomes)
     plan = series.plan
     outcome: Outcome | None = None
@@ -189,7 +258,15 @@ def _run(series: _Series, events: Sequence[EventRequest]) -> dict[str, Reading]:
         if reading.state in ("unsupported", "forbidden", "failed", "silent"):
             series.settled.add(each.name)
     if outcome is not None:
-        _check_repeated(series.argv[0], outcome, series.outcomes)
+        if series.outcomes and outcome.code != series.outcomes[0].code:
+            raise TlbcostError(
+                f"cannot count: {series.argv[0]} cannot be repeated: run 1 "
+                f"{series.outcomes[0].describe()}, run {len(series.outcomes) + 1} "
+                f"{outcome.describe()}",
+                "--multiplex counts everything in one run; --prepare CMD restores before each run "
+                "what the program changes",
+                outcome.code or TOOL_FAILED,
+            )
         series.outcomes.append(outcome)
         series.stopped = not series.go_on(outcome)
     return found
@@ -231,15 +308,3 @@ def _obtain(
         silent = Refusal(CYCLES, "silent", None)
         raise diagnose([silent], plan.target.scope, plan.mode, plan.target.pid)
     return mark_silent(found, plan.pmu)
-
-
-def _check_repeated(name: str, outcome: Outcome, before: Sequence[Outcome]) -> None:
-    """Counts of runs that ended differently do not belong together."""
-    if before and outcome.code != before[0].code:
-        raise TlbcostError(
-            f"cannot count: {name} cannot be repeated: run 1 {before[0].describe()}, run "
-            f"{len(before) + 1} {outcome.describe()}",
-            "--multiplex counts everything in one run; --prepare CMD restores before each run "
-            "what the program changes",
-            outcome.code or TOOL_FAILED,
-        )

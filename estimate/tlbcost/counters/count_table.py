@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are counts written to a table, and read back? doc/format.md, "counted 1"."""
+"""Counts as a table (doc/format.md, "counted 1"), written and read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ START = "# tlbcost counted "
 
 
 def to_table(findings: CountFindings) -> str:
-    """The findings as the text of a table."""
     counts = findings.counts
     header: dict[str, Cell] = {
         field.name: getattr(findings.machine, field.name) for field in fields(Machine)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why could nothing be counted, and what would help? One answer for every kind of refusal."""
+"""Why nothing could be counted, and what would help."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ class Refusal:
 def diagnose(
     refusals: Sequence[Refusal], scope: Scope, mode: Mode, pid: int | None = None
 ) -> TlbcostError:
-    """Nothing could be counted: why, and what to type; the exit code is 4.
-
-    `pid`: the process of scope `process`. What can be found out only by trying is tried.
-    """
+    """Why nothing could be counted, and what to type: an error with exit code 4."""
     errors = {refusal.error for refusal in refusals}
     if errno.ESRCH in errors and pid is not None:
         return no_process(pid)
@@ -81,12 +78,10 @@ def diagnose(
 
 
 def no_process(pid: int) -> TlbcostError:
-    """There is nothing to count."""
     return _error(f"there is no process {pid}", "ps -e lists them")
 
 
 def explain(refusal: Refusal) -> str:
-    """One event that was not counted while others were: a sentence for the report."""
     if refusal.why is not None:
         return f"{refusal.event} was not obtained: {refusal.why}"
     if refusal.state == "forbidden" and refusal.error is None:
@@ -115,7 +110,9 @@ def _forbidden(
     if code == errno.ENOSYS:
         return _filtered(name, level)
     if level is not None and not own.privileged:
-        allowed = _allowed_level(scope, mode)
+        allowed = _USER_LEVEL if mode == "user" else _KERNEL_LEVEL
+        if scope in ("system", "cgroup"):
+            allowed = _SYSTEM_LEVEL
         if level > _USER_LEVEL and not user_may_count() and not own.filtered:
             return _paranoid(level, allowed, "which lets no user without privileges count")
         if level > allowed and allowed == _SYSTEM_LEVEL:
@@ -125,7 +122,19 @@ def _forbidden(
                 level, allowed, "which lets users count in user mode only", "--user, or "
             )
     if scope == "process" and pid is not None and not own.privileged:
-        return _foreign(pid)
+        try:
+            uid = sys_path(f"/proc/{pid}").stat().st_uid
+        except OSError:
+            return no_process(pid)
+        if uid == os.getuid():
+            why = f"process {pid} does not let itself be looked at: it gained privileges"
+        else:
+            try:
+                owner = pwd.getpwuid(uid).pw_name
+            except KeyError:
+                owner = str(uid)
+            why = f"process {pid} belongs to {owner}"
+        return _error(why, as_root(f"tlbcost count -p {pid}"))
     if own.filtered:
         return _filtered(name, level)
     return _error(
@@ -133,12 +142,6 @@ def _forbidden(
         "security module, or by the hypervisor",
         f"dmesg may tell; {_SIMULATE}",
     )
-
-
-def _allowed_level(scope: Scope, mode: Mode) -> int:
-    if scope in ("system", "cgroup"):
-        return _SYSTEM_LEVEL
-    return _USER_LEVEL if mode == "user" else _KERNEL_LEVEL
 
 
 def _paranoid(level: int, allowed: int, why: str, instead: str = "") -> TlbcostError:
@@ -159,24 +162,7 @@ def _filtered(name: str, level: int | None) -> TlbcostError:
     )
 
 
-def _foreign(pid: int) -> TlbcostError:
-    try:
-        uid = sys_path(f"/proc/{pid}").stat().st_uid
-    except OSError:
-        return no_process(pid)
-    if uid == os.getuid():
-        why = f"process {pid} does not let itself be looked at: it gained privileges"
-    else:
-        try:
-            owner = pwd.getpwuid(uid).pw_name
-        except KeyError:
-            owner = str(uid)
-        why = f"process {pid} belongs to {owner}"
-    return _error(why, as_root(f"tlbcost count -p {pid}"))
-
-
 def _software() -> set[str]:
-    """The names of what every kernel counts."""
     return {event.name for event in generic_pmu().events if event.type == "software"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did hardware counters say about a program, wherever they were read?
+"""Counts of a program, wherever they were read.
 
 The common form of what `tlbcost count` reads here and of what is imported from elsewhere.
 """
@@ -84,10 +84,7 @@ class EventCounts:
 
 
 def join_runs(parts: Sequence[EventCounts]) -> EventCounts:
-    """The counts of all runs of one program, counted several times in the same way.
-
-    Times and faults are the means. Raises ValueError if there are no parts.
-    """
+    """Counts of all runs of one program; times and faults are means. Raises ValueError."""
     if not parts:
         raise ValueError("nothing was counted")
     counts: list[EventCount] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which events are counted or sampled: those asked for, or what suits this CPU?"""
+"""Events to count or sample: those asked for, else those that suit this CPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.processors.event_tables import generic_pmu, named, pmu_of, select
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.processors.formulas import names as names_in
@@ -31,6 +31,18 @@ _PRECISE = ("sample_load_misses", "sample_store_misses")
 _ROLE = re.compile(r"[a-z0-9_]+(\.[a-z]+(\.[0-9]+[KMG])?)?")
 # perf's spelling of a code.
 _CODE = re.compile(r"r([0-9a-f]{1,16})")
+# The formulas that an estimate can be made of, the best first; one is enough.
+_ENOUGH = (("share",), ("pending_share",), ("walks", "hits"), ("data_walks", "data_hits"))
+_CORE_TYPES = ("raw", "hardware", "cache")
+# Events that every kernel has a name for, as perf spells it; perf's name of a code is the code.
+_NAMES = {
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "dtlb_load_misses": "dTLB-load-misses",
+    "dtlb_store_misses": "dTLB-store-misses",
+    "itlb_misses": "iTLB-load-misses",
+}
+_OUTPUT = "counts.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +61,16 @@ class EventRequest:
 
     @property
     def shown(self) -> str:
-        """What people know it by."""
         return self.role_name or self.event
 
     @staticmethod
     def of(event: Event) -> EventRequest:
-        """An event of data/events."""
         shown = event.string or f"{event.type}:{event.code}"
         return EventRequest(event.name, event.name, shown, event.spec(), event.type == _SOFTWARE)
 
 
 def choose_pmu(name: str | None) -> tuple[Pmu, tuple[str, ...]]:
-    """The event table of this CPU, or the one of this name, and what to say about it.
-
-    Raises TlbcostError (usage) if there is none of this name.
-    """
+    """The event table of this CPU or of `name`, and notes on it. Raises TlbcostError (usage)."""
     own = pmu_of(current_machine())
     if name is not None:
         pmu = named(name)
@@ -133,8 +140,7 @@ def default_events(pmu: Pmu, formulas: Sequence[str] = _DEFAULT_FORMULAS) -> tup
 
 
 def default_sample_names(pmu: Pmu, *, addresses: bool) -> list[str]:
-    """Cycles, and the misses of data on this CPU: those whose samples have addresses, if these
-    are asked for."""
+    """Cycles and data misses of this CPU; with `addresses`, those whose samples have one."""
     roles = [_PRECISE] if addresses else []
     for some in (*roles, *((role,) for role in _MISSES)):
         found = [
@@ -152,3 +158,39 @@ def default_sample_names(pmu: Pmu, *, addresses: bool) -> list[str]:
 def addressed(pmu: Pmu) -> tuple[Event, ...]:
     """Events of data that missed the TLBs whose samples have the data's address."""
     return tuple(event for event in pmu.events if event.role in _PRECISE)
+
+
+def needed_events(pmu: Pmu) -> tuple[Event, ...]:
+    """Events of the best estimate by this CPU's counters. Raises TlbcostError with exit code 4."""
+    formulas = next((some for some in _ENOUGH if some[0] in pmu.formulas), None)
+    if formulas is None:
+        raise TlbcostError(
+            f"{pmu.name} counts neither page walks nor the cycles in them",
+            "'tlbcost estimate -- COMMAND' simulates the program on such a machine",
+            CANNOT_MEASURE,
+        )
+    return default_events(pmu, formulas)
+
+
+def perf_stat(pmu: Pmu, command: str = "COMMAND") -> str:
+    """The command line that writes counts.txt for `estimate --from`. Raises TlbcostError."""
+    events = ",".join(perf_name(event) for event in needed_events(pmu))
+    return f"perf stat -o {_OUTPUT} -e {events} -- {command}"
+
+
+def estimate_from(pmu: Pmu) -> str:
+    return f"tlbcost estimate --from {_OUTPUT} --cpu {pmu.aliases[0] if pmu.aliases else pmu.key}"
+
+
+def perf_name(event: Event) -> str:
+    name = _NAMES.get(event.role) if event.type in _CORE_TYPES else None
+    if event.role in ("cycles", "instructions") and name is None:
+        return f"{event.type}/{event.role}/u"
+    if name is not None and (event.type != "raw" or event.access is None):
+        return f"{name}:u"
+    assert event.code is not None, "an event of a formula has a code"
+    if event.type == "raw" and event.config1 is None:
+        return f"r{event.code:x}:u"
+    source = "cpu" if event.type == "raw" else event.type
+    config1 = "" if event.config1 is None else f",config1={event.config1:#x}"
+    return f"{source}/config={event.code:#x}{config1}/u"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from tlbcost.common import names, units
-from tlbcost.common.document import doc
+from tlbcost.common import document, names, units
+from tlbcost.common.document import Part, doc
 from tlbcost.counters.samples import Hits, SampleHit, doubts
 
 By = Literal["object", "symbol", "mapping"]
@@ -33,7 +33,6 @@ class EventSamples:
     estimated: Annotated[int, doc("the events that they stand for")]
 
     def plus(self, hit: SampleHit) -> EventSamples:
-        """With those of a hit."""
         return EventSamples(self.samples + hit.samples, self.estimated + hit.weight)
 
 
@@ -64,10 +63,7 @@ class Profile:
 
 
 def rows(hits: Sequence[SampleHit], by: By) -> list[ProfileRow]:
-    """The rows of a profile, in the order in which they are shown.
-
-    The first event that has samples decides the order, further ones where it has none.
-    """
+    """Rows of a profile, sorted by the first event that has samples, then by the others."""
     found: dict[_Place, dict[str, EventSamples]] = {}
     for hit in hits:
         place: _Place
@@ -88,7 +84,6 @@ def rows(hits: Sequence[SampleHit], by: By) -> list[ProfileRow]:
 
 
 def totals(hits: Hits) -> dict[str, EventSamples]:
-    """All samples of each event."""
     found = dict.fromkeys(hits.events, NO_SAMPLES)
     for hit in hits.hits:
         found[hit.event] = found[hit.event].plus(hit)
@@ -96,7 +91,6 @@ def totals(hits: Hits) -> dict[str, EventSamples]:
 
 
 def short_names(objects: Sequence[str | None]) -> dict[str, str]:
-    """Paths without their folders, where that leaves them apart."""
     paths = {name for name in objects if name is not None and name.startswith("/")}
     short = {path: names.shown(PurePosixPath(path).name or path) for path in paths}
     taken = list(short.values())
@@ -106,7 +100,6 @@ def short_names(objects: Sequence[str | None]) -> dict[str, str]:
 
 
 def describe(profile: Profile) -> str:
-    """The profile as text."""
     hits = profile.hits
     whole = totals(hits)
     lines = [
@@ -131,7 +124,9 @@ def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
     whole = totals(profile.hits)
     events = list(whole)
     short = short_names([row.object for row in shown] + [row.data for row in shown])
-    titles = _titles(profile.by)
+    titles = {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[
+        profile.by
+    ]
     pair = _SAMPLES + _PERCENT
     lines = ["".join(f"{_cut(name, pair - 2):>{pair}}" for name in events)]
     lines.append((f"{'samples':>{_SAMPLES}}{'%':>{_PERCENT}}" * len(events)) + "  " + titles[0])
@@ -149,10 +144,6 @@ def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
     return lines
 
 
-def _titles(by: By) -> tuple[str, ...]:
-    return {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[by]
-
-
 def _names(row: ProfileRow, by: By, short: dict[str, str]) -> tuple[str, ...]:
     def named(name: str | None) -> str:
         return units.NOT_OBTAINED if name is None else short.get(name, name)
@@ -165,7 +156,6 @@ def _names(row: ProfileRow, by: By, short: dict[str, str]) -> tuple[str, ...]:
 
 
 def _pair(found: EventSamples, whole: EventSamples) -> str:
-    """Samples and their share."""
     # As profilers have always shown it: small shares must stay apart in a column.
     share = f"{100 * found.estimated / whole.estimated:.2f}" if whole.estimated else None
     return f"{found.samples:>{_SAMPLES},}{share or units.NOT_OBTAINED:>{_PERCENT}}"
@@ -173,3 +163,29 @@ def _pair(found: EventSamples, whole: EventSamples) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
+class ProfileDocument(Part, frozen=True, kw_only=True):
+    """Where sampled events of a program happened. null: not obtained."""
+
+    format: Annotated[
+        Literal["tlbcost profile 2"], doc("form of this document and its version")
+    ] = "tlbcost profile 2"
+    by: Annotated[By, doc("what the rows are: objects, symbols or mappings of data")]
+    lost: Annotated[int, doc("records that did not fit into the buffer")]
+    events: Annotated[dict[str, EventSamples], doc("all samples of each event")]
+    rows: Annotated[list[ProfileRow], doc("the places with the most events of the first kind")]
+    notes: Annotated[tuple[str, ...], doc("what makes the numbers less than exact")]
+
+
+def to_json(profile: Profile) -> str:
+    hits = profile.hits
+    return document.to_json(
+        ProfileDocument(
+            by=profile.by,
+            lost=hits.lost,
+            events=totals(hits),
+            rows=rows(hits.hits, profile.by)[: profile.limit],
+            notes=(*doubts(hits), *profile.notes),
+        )
+    )

@@ -17,7 +17,7 @@ from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import parse_table
 from tlbcost.common.temporary import temporary_folder
-from tlbcost.counters.count_plan import probe
+from tlbcost.counters.count_tool import Target, probe, watch
 from tlbcost.counters.diagnosis import Refusal, diagnose, explain, no_process
 from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import (
@@ -27,10 +27,8 @@ from tlbcost.counters.event_selection import (
     choose_pmu,
     default_sample_names,
 )
-from tlbcost.counters.pmu import find_pmu
-from tlbcost.counters.readings import PROGRAM
+from tlbcost.counters.pmu import PROGRAM, find_pmu
 from tlbcost.counters.samples import Hits, perf, read_hits
-from tlbcost.counters.target import Target, watch
 from tlbcost.processors.event_tables import generic_pmu, select
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, launcher_of
@@ -121,10 +119,7 @@ class Recording:
 
 
 def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
-    """Sample what is asked for; without counters, what the kernel knows, which `warn` then says.
-
-    Raises TlbcostError: that of the choice of events, or those of take_samples().
-    """
+    """Sample as asked; `warn` gets a sentence if there are no counters. Raises TlbcostError."""
     path = program.resolve(request.argv[0]) if request.argv else None
     pmu, notes = choose_pmu(request.pmu)
     names = request.events or default_sample_names(pmu, addresses=request.addresses)
@@ -227,10 +222,7 @@ def sampled_runs(
 def _while_it_runs(
     launcher: Launcher, argv: Sequence[str], path: Path
 ) -> Callable[[Sequence[str]], int]:
-    """A `launch` for a process that is sampled as long as the program runs.
-
-    Not as perf's own command: perf would end that, too, when the process ends.
-    """
+    """A `launch` for a sampled process: as perf's own command, perf would end the program, too."""
 
     def launch(words: Sequence[str]) -> int:
         orders, to_perf = os.pipe()
@@ -315,16 +307,14 @@ def _pace(request: EventRequest, pace: Pace) -> list[str]:
         return [f"freq={pace.frequency}"]
     if pace.period is not None:
         return [f"period={pace.period}"]
-    role = _role(request)
+    role = (
+        request.role_name.split(".")[0]
+        if request.role_name is not None
+        else next((e.role for e in generic_pmu().events if e.string == request.event), None)
+    )
     if role is None:
         return []
     # AMD's instruction-based sampling takes any operation, few of which miss.
     often = role.endswith(("_cycles", "_slots")) or "ibs_" in request.spec
     other = _CYCLES_PERIOD if often else _MISSES_PERIOD
     return [f"period={_PERIODS.get(role, other)}"]
-
-
-def _role(request: EventRequest) -> str | None:
-    if request.role_name is not None:
-        return request.role_name.split(".")[0]
-    return next((e.role for e in generic_pmu().events if e.string == request.event), None)

@@ -88,7 +88,6 @@ class Hits:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Names of the events that have samples."""
         return tuple(dict.fromkeys(hit.event for hit in self.hits))
 
 
@@ -98,7 +97,6 @@ def read_samples(path: Path) -> tuple[list[Sample], int]:
 
 
 def samples_in(lines: Iterable[str]) -> tuple[list[Sample], int]:
-    """The same from what perf script printed."""
     samples, lost, broken = [], 0, ""
     for line in lines:
         # A name of a file may have a newline.
@@ -115,12 +113,10 @@ def samples_in(lines: Iterable[str]) -> tuple[list[Sample], int]:
 
 
 def read_hits(path: Path) -> Hits:
-    """Like read_samples(), added up by place."""
     return hits_of(*read_samples(path))
 
 
 def hits_of(samples: Iterable[Sample], lost: int) -> Hits:
-    """Samples added up by place."""
     number: Counter[_Place] = Counter()
     weight: Counter[_Place] = Counter()
     for each in samples:
@@ -133,7 +129,6 @@ def hits_of(samples: Iterable[Sample], lost: int) -> Hits:
 
 
 def doubts(hits: Hits) -> list[str]:
-    """What makes the numbers less than exact."""
     found = []
     if hits.lost:
         found.append(f"{hits.lost:,} records were lost: the program was faster than perf; a longer "
@@ -173,7 +168,6 @@ def is_from_memory(source: int) -> bool | None:
 
 
 def perf() -> str:
-    """The program. Raises TlbcostError (4) where it is not installed."""
     found = shutil.which("perf")
     if found is None:
         hint = "install perf (Debian: linux-perf; others: perf, linux-tools)"
@@ -182,7 +176,6 @@ def perf() -> str:
 
 
 def _printed(path: Path) -> Iterator[str]:
-    """Lines of perf script, with the fields that the recording has."""
     fields = list(_FIELDS)
     while True:
         words = [

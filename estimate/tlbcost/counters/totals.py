@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the readings of several runs add up to, and what must be said about them?
+"""Sums of the readings of several runs, and notes about them.
 
 Among it: is a count of 0 a count, or did nothing count? An Arm PMU takes any raw event, and one
 that the core lacks reads 0. The kernel lists the architecture's events that it found in the core
@@ -21,11 +21,10 @@ from dataclasses import replace
 from statistics import median
 
 from tlbcost.common import units
-from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.count_tool import CountPlan, Reading
 from tlbcost.counters.diagnosis import explain
 from tlbcost.counters.event_counts import AGREE_FRACTION, EventCount, EventCounts
 from tlbcost.counters.event_selection import CYCLES, EventRequest
-from tlbcost.counters.readings import Reading
 from tlbcost.processors.events import Pmu
 from tlbcost.run.outcome import Run
 from tlbcost.system.machine import read_line, sys_path
@@ -52,10 +51,7 @@ def total_counts(
     *,
     stopped: bool,
 ) -> EventCounts:
-    """The counts of all runs. `groups`: how many runs one set of all events took.
-
-    `stopped`: the series was ended early, so that events may not have had their turn.
-    """
+    """Counts of all runs. One set of all events took `groups` runs; `stopped`: ended early."""
     counts: list[EventCount] = []
     remarks: list[str] = []
     for request in plan.requests:
@@ -92,7 +88,6 @@ def _command(plan: CountPlan, argv: Sequence[str]) -> str:
 
 
 def scaled(reading: Reading) -> tuple[float | None, float | None]:
-    """The count for the whole time, and the share of it that the counter ran for."""
     fraction = None
     if reading.enabled_ns and reading.running_ns is not None:
         fraction = min(1.0, reading.running_ns / reading.enabled_ns)
@@ -208,7 +203,6 @@ def _may_be_missing(reading: Reading) -> bool:
 
 
 def _listed(type_: int) -> Iterator[int]:
-    """The codes that the event source of this type lists; for raw events, those of all cores."""
     for source in sys_path(_SOURCES).glob("arm*"):
         if type_ == _RAW or read_line(f"{_SOURCES}/{source.name}/type") == str(type_):
             for event in source.glob("events/*"):

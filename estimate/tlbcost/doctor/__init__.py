@@ -2,5 +2,5 @@
 """What can be measured here, and which commands enable the rest?
 
 examination.examine one check for each thing that tlbcost uses
-report.text_of         the findings for people
+check.text_of          the findings for people
 """

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 
-from tlbcost.calibration import cache
+from tlbcost.calibration import file
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.paths import version
+from tlbcost.copies.run import follows_copies_of, is_built
+from tlbcost.counters.count_tool import probe
+from tlbcost.counters.event_selection import EventRequest, default_events
+from tlbcost.counters.pmu import find_pmu, perf_event_paranoid, user_may_count
 from tlbcost.doctor.check import Check, Examination, Value
-from tlbcost.doctor.copies import check_copies
-from tlbcost.doctor.pmu import check_paranoid, check_pmu
 from tlbcost.doctor.tools import (
     check_glibc,
     check_gnuplot,
@@ -23,11 +26,14 @@ from tlbcost.doctor.tools import (
     check_tlbsim,
     check_valgrind,
 )
+from tlbcost.processors.event_tables import generic_pmu, pmu_of
+from tlbcost.processors.events import Event, Pmu
+from tlbcost.processors.formulas import names
 from tlbcost.processors.published import published
 from tlbcost.system import hugetlb
 from tlbcost.system.cgroup import memory_limit
 from tlbcost.system.emulation import emulation
-from tlbcost.system.hints import write_setting
+from tlbcost.system.hints import build, install, is_root, write_setting
 from tlbcost.system.machine import (
     THP,
     Machine,
@@ -38,6 +44,7 @@ from tlbcost.system.machine import (
     selected,
     thp_mode,
 )
+from tlbcost.system.tracing import PTRACE_SCOPE, tracing_rights
 
 # Enough to try a program; the user may want more.
 _POOL_BYTES = 1 << 30
@@ -49,6 +56,7 @@ _COMFORTABLE_BYTES = 2 << 30
 def examine() -> Examination:
     """Check everything, in the order of the report. Raises nothing that a user can cause."""
     machine = current_machine()
+    pools = [_pool(hugetlb.pool(size)) for size in hugetlb.sizes()]
     checks = [
         _cpu(machine),
         _hypervisor(machine),
@@ -60,7 +68,7 @@ def examine() -> Examination:
         check_valgrind(),
         check_tlbsim(),
         _thp(),
-        *_pools(),
+        *(pools or [Check("hugetlb", "missing", "this kernel has no hugetlb pools")]),
         check_hugectl(),
         check_glibc(),
         check_gnuplot(),
@@ -85,20 +93,12 @@ def _cpu(machine: Machine) -> Check:
         return Check("cpu", "limited", f"{name}; {error}", values=values)
     pages = f"{units.size(machine.base_page_bytes)} pages"
     if core is None:
-        return Check(
-            "cpu",
-            "limited",
-            f"{name}, {pages}: its TLB sizes are not on file; unmeasured ones are assumed",
-            values={**values, "core": None},
-        )
+        finding = f"{name}, {pages}: its TLB sizes are not on file; unmeasured ones are assumed"
+        return Check("cpu", "limited", finding, values={**values, "core": None})
     unsure = any(not level.verified for level in core.levels.values())
     note = "; some of its published TLB sizes are unverified" if unsure else ""
-    return Check(
-        "cpu",
-        "ok",
-        f"{name}, {pages}; core: {core.name}{note}",
-        values={**values, "core": core.core},
-    )
+    finding = f"{name}, {pages}; core: {core.name}{note}"
+    return Check("cpu", "ok", finding, values={**values, "core": core.core})
 
 
 def _hypervisor(machine: Machine) -> Check:
@@ -119,15 +119,12 @@ def _thp() -> Check:
     for key in ("defrag", "shmem_enabled"):
         values[f"thp_{key}"] = selected(f"{THP}/{key}")
     values["khugepaged_defrag"] = read_line(f"{THP}/khugepaged/defrag")
-    rest = ", ".join(
-        f"{name} {values[key]}"
-        for name, key in (
-            ("defrag", "thp_defrag"),
-            ("shmem", "thp_shmem_enabled"),
-            ("khugepaged/defrag", "khugepaged_defrag"),
-        )
-        if values[key] is not None
-    )
+    labels = {
+        "thp_defrag": "defrag", "thp_shmem_enabled": "shmem",
+        "khugepaged_defrag": "khugepaged/defrag",
+    }  # fmt: skip
+    known = (f"{label} {values[key]}" for key, label in labels.items() if values[key] is not None)
+    rest = ", ".join(known)
     finding = f"{mode} ({rest})" if rest else mode
     if mode == "never":
         command = write_setting("madvise", f"{THP}/enabled")
@@ -135,13 +132,6 @@ def _thp() -> Check:
     if mode == "always":
         finding += ": programs may already run on huge pages"
     return Check("thp", "ok", finding, values=values)
-
-
-def _pools() -> list[Check]:
-    sizes = hugetlb.sizes()
-    if not sizes:
-        return [Check("hugetlb", "missing", "this kernel has no hugetlb pools")]
-    return [_pool(hugetlb.pool(size)) for size in sizes]
 
 
 def _pool(pool: hugetlb.Pool) -> Check:
@@ -182,25 +172,22 @@ def _memory() -> Check:
 
 
 def _cache() -> Check:
-    folder = cache.cache_folder()
+    folder = file.cache_folder()
     place = folder
     # os.access works for unreadable folders, where Path.exists raises.
     while not os.access(place, os.F_OK) and place != place.parent:
         place = place.parent
+    values = {"cache_folder": str(folder)}
     if os.access(place, os.W_OK | os.X_OK) and place.is_dir():
-        return Check("cache", "ok", str(folder), values={"cache_folder": str(folder)})
-    return Check(
-        "cache",
-        "limited",
-        f"{folder} cannot be written: every estimate calibrates again",
-        'export XDG_CACHE_HOME="$(mktemp -d)"',
-        values={"cache_folder": str(folder)},
-    )
+        return Check("cache", "ok", str(folder), values=values)
+    finding = f"{folder} cannot be written: every estimate calibrates again"
+    command = 'export XDG_CACHE_HOME="$(mktemp -d)"'
+    return Check("cache", "limited", finding, command, values=values)
 
 
 def _calibration(machine: Machine) -> Check:
     others: list[str] = []
-    for path in sorted(cache.cache_folder().glob("calibration-*.tsv")):
+    for path in sorted(file.cache_folder().glob("calibration-*.tsv")):
         try:
             cached = read_calibration(path)
         except TlbcostError:
@@ -219,3 +206,133 @@ def _calibration(machine: Machine) -> Check:
     if others:
         finding += f"; found {' and '.join(others[:2])}"
     return Check("calibration", "limited", finding, "tlbcost calibrate")
+
+
+_INSTEAD = "programs run in Valgrind instead, and --pid does not work"
+_SETTING = "kernel.yama.ptrace_scope"
+
+
+def check_copies(architecture: str) -> Check:
+    rights = tracing_rights()
+    values: dict[str, Value] = {
+        "ptrace_scope": rights.scope,
+        "cap_sys_ptrace": "yes" if rights.privileged else "no",
+        "traceable": rights.traceable,
+        "seccomp_filter": "yes" if rights.filtered else "no",
+    }
+    if not follows_copies_of(architecture):
+        finding = f"only on x86-64, not on {architecture}: {_INSTEAD}"
+        return Check("copies", "missing", finding, values=values)
+    if not is_built():
+        finding = f"tlbcost-copies is not built, Zydis (libzydis) was missing: {_INSTEAD}"
+        commands = [command for command in (install("zydis"), build("all")) if command]
+        command = " && ".join(commands) if len(commands) == 2 else None
+        return Check("copies", "missing", finding, command, values=values)
+    if rights.locked:
+        finding = (
+            f"{_SETTING} is {rights.scope}: no process may trace until the next boot; {_INSTEAD}"
+        )
+        return Check("copies", "limited", finding, values=values)
+    if rights.traceable == "none":
+        finding = f"{_SETTING} is {rights.scope}: only root may trace; {_INSTEAD}"
+        command = write_setting("1", PTRACE_SCOPE)
+        return Check("copies", "limited", finding, command, values=values)
+    if rights.filtered:
+        finding = (
+            "tlbcost has a seccomp filter, which a copy of what it runs could be killed by: it "
+            "runs in Valgrind instead (for a container: docker run --security-opt "
+            "seccomp=unconfined)"
+        )
+        return Check("copies", "limited", finding, values=values)
+    if rights.traceable == "launched":
+        finding = (
+            f"of programs that tlbcost runs; running processes (--pid) need root, or {_SETTING} 0"
+        )
+        command = write_setting("0", PTRACE_SCOPE)
+        return Check("copies", "limited", finding, command, values=values)
+    if rights.traceable == "own" and is_root():
+        finding = (
+            "of programs that tlbcost runs, and root's; --pid of others needs CAP_SYS_PTRACE (for "
+            "a container: docker run --cap-add SYS_PTRACE)"
+        )
+        return Check("copies", "limited", finding, values=values)
+    whose = "every process" if rights.traceable == "all" else "your own processes"
+    finding = f"of programs that tlbcost runs, and (--pid) of {whose}"
+    return Check("copies", "ok", finding, values=values)
+
+
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+# Up to this level every kernel lets users count their own programs.
+_PARANOID_USER = 2
+_COUNTABLE = ("counted", "multiplexed", "left_over")
+# What an estimate can be based on, best first, and its name.
+_WITNESSES = {
+    "share": "the cycles with a page walk",
+    "pending_share": "the cycles of page walks",
+    "walks": "page walks",
+    "data_walks": "page walks for data",
+}
+
+
+def check_pmu(machine: Machine) -> Check:
+    found = find_pmu()
+    own = pmu_of(machine)
+    pmu = own or generic_pmu()
+    values: dict[str, Value] = {"pmu": found.answer, "event_table": own.key if own else None}
+    if found.answer == "listed":
+        finding = f"{found.how}; events of {pmu.name}"
+        return Check("pmu", "ok", finding, values=values)
+    if found.answer == "absent":
+        finding = f"{found.how}; misses are simulated, which needs none"
+        return Check("pmu", "missing", finding, values=values)
+    if found.answer != "counts":
+        return Check("pmu", "limited", f"{found.how}; misses are simulated instead", values=values)
+    values["counters"] = pmu.counters
+    try:
+        events = default_events(pmu)
+        answers = probe(pmu, [EventRequest.of(event) for event in events])
+    except TlbcostError as error:
+        return Check("pmu", "limited", f"{found.how}, but {error}", values=values)
+    opened = {each.event for each in answers if each.state in _COUNTABLE}
+    countable = [event for event in events if event.name in opened]
+    values["countable_events"] = ", ".join(event.name for event in countable)
+    return _witness(pmu, own is not None, countable, values)
+
+
+def check_paranoid() -> Check:
+    name, level = "perf_event_paranoid", perf_event_paranoid()
+    values = {"perf_event_paranoid": level}
+    if level is None:
+        return Check(name, "missing", "this kernel has no performance events", values=values)
+    if level <= 0:
+        return Check(name, "ok", f"{level}: users may count the whole system", values=values)
+    if level <= _PARANOID_USER:
+        where = "" if level < _PARANOID_USER else " in user mode"
+        finding = f"{level}: users may count their own programs{where}"
+        return Check(name, "ok", finding, values=values)
+    if is_root():
+        return Check(name, "ok", f"{level}: root may count, and you are root", values=values)
+    if user_may_count():
+        finding = f"{level}: here like 2, users may count their own programs in user mode"
+        return Check(name, "ok", finding, values=values)
+    command = write_setting(str(_PARANOID_USER), _PARANOID)
+    return Check(name, "limited", f"{level}: only root may count", command, values=values)
+
+
+def _witness(pmu: Pmu, is_known: bool, events: Sequence[Event], values: dict[str, Value]) -> Check:
+    opened = {event.name for event in events}
+    countable = [
+        words
+        for key, words in _WITNESSES.items()
+        if key in pmu.formulas and names(pmu.formulas[key]) <= opened
+    ]
+    room = "" if pmu.counters is None else f", {pmu.counters} at a time"
+    if pmu.fixed:
+        room += f" besides {' and '.join(pmu.fixed)}"
+    if not countable:
+        finding = f"{pmu.name}: counts {len(opened)} events, none of them of page walks"
+        return Check("pmu", "limited", f"{finding}; misses are simulated", values=values)
+    finding = f"{pmu.name}: counts {countable[0]}; {len(opened)} events{room}"
+    if not is_known:
+        finding = f"this CPU has no event table; {finding}: what they mean depends on the CPU"
+    return Check("pmu", "ok" if is_known else "limited", finding, values=values)

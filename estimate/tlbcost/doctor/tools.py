@@ -22,7 +22,6 @@ _TIMEOUT_S = 20
 
 
 def check_programs() -> Check:
-    """Are the programs that measure built?"""
     names = ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count")
     absent = [name for name in names if not os.access(paths.libexec(name), os.X_OK)]
     if absent:
@@ -32,7 +31,6 @@ def check_programs() -> Check:
 
 
 def check_libraries() -> Check:
-    """Are the Python packages there?"""
     found: list[str] = []
     for name, module in (("pandas", "pandas"), ("pyelftools", "elftools"), ("rich", "rich")):
         if importlib.util.find_spec(module) is None:
@@ -46,7 +44,6 @@ def check_libraries() -> Check:
 
 
 def check_valgrind() -> Check:
-    """Is valgrind installed?"""
     path = shutil.which("valgrind")
     if path is None:
         finding = "not installed; without it misses cannot be simulated"
@@ -66,7 +63,6 @@ def _valgrind_version() -> str | None:
 
 
 def check_tlbsim() -> Check:
-    """Does the simulator start under the installed valgrind?"""
     folder = paths.valgrind_lib()
     tools = sorted(folder.glob("tlbsim-*"))
     if not tools:
@@ -105,7 +101,6 @@ def _built_against(tool: Path) -> str | None:
 
 
 def check_hugectl() -> Check:
-    """Would hugectl do anything here?"""
     glibc = glibc_version()
     tunable = glibc is not None and glibc >= FIRST_WITH_HUGETLB
     hook = glibc is not None and glibc < FIRST_WITHOUT_HOOK
@@ -123,7 +118,6 @@ def check_hugectl() -> Check:
 
 
 def check_glibc() -> Check:
-    """Can this C library's malloc use huge pages?"""
     version = glibc_version()
     if version is None:
         finding = "this C library is not glibc: its malloc has no switch for huge pages"
@@ -143,7 +137,6 @@ def check_glibc() -> Check:
 
 
 def check_gnuplot() -> Check:
-    """Can figures be drawn?"""
     version = _first_line(["gnuplot", "--version"])
     if version is None:
         finding = "not installed; only 'tlbcost calibrate --plot' needs it"

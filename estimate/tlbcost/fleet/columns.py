@@ -36,10 +36,7 @@ _ALL = 1.005
 
 
 def sums(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table by their names and state: values and seconds added up, and counted.
-
-    Of rows that are not good only the number remains.
-    """
+    """Add up values and seconds by names and state; of rows that are not good, only count them."""
     import numpy as np
 
     for key in KEYS:
@@ -63,6 +60,5 @@ def sums(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def added(parts: pd.DataFrame) -> pd.DataFrame:
-    """Sums of several pieces as one."""
     groups = parts.groupby([*KEYS, "state"], sort=False)
     return groups[["value", "seconds", "rows"]].sum().reset_index()

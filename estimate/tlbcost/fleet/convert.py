@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def convert_logs(logs: Sequence[Path], origin: Origin, output: Path | None) -> int:
-    """Write the rows of logs as one table, CSV or Parquet by its name; how many there were.
-
-    `output` None: CSV to standard output. Raises TlbcostError; then there is no file.
-    """
+    """Write rows as CSV or Parquet, by the name; returns how many. No file after a TlbcostError."""
     if origin.cpu_model is not None:
         cpu_named(origin.cpu_model)
     found = (frame for log in logs for frame in frames(log, origin))

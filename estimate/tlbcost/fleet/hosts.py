@@ -152,7 +152,6 @@ def _with_known_cpus(rows: Sequence[_Row], omitted: list[Omitted]) -> list[_Row]
 
 
 def _key_of(text: str) -> tuple[str, str | None]:
-    """The key of its events; else the name, and why there are none."""
     try:
         return cpu_named(text).key, None
     except TlbcostError as error:
@@ -189,7 +188,6 @@ class _Service:
         )
 
     def known(self, sums: Sequence[_Sum]) -> list[_Sum]:
-        """Those of events that mean something on this CPU."""
         kept = []
         for each in sums:
             found = meaning(each.event, self.pmu)
@@ -201,10 +199,7 @@ class _Service:
         return kept
 
     def even(self, sums: Sequence[_Sum]) -> list[_Sum]:
-        """Those that were counted in most of the time, for that time.
-
-        Rows that were left out are not the same for each event.
-        """
+        """Keep events counted most of the time, scaled to all of it: each one lacks other rows."""
         whole = max((each.seconds for each in sums), default=0.0)
         kept = []
         for each in sums:
@@ -232,7 +227,10 @@ def _estimate(own: _Service, sums: Sequence[_Sum], machines: Machines) -> HostEs
     try:
         part = by_counters(given, machines.costs(pmu, given), None, None)
     except TlbcostError as error:
-        reason: Reason = "missing_events" if _missing(counted, pmu) else "no_costs"
+        # What the best formula of this CPU needs and was not counted.
+        keys = [key for key in ("share", "pending_share", "walks") if key in pmu.formulas]
+        missing = keys and names_in(pmu.formulas[keys[0]]) - counted.values().keys()
+        reason: Reason = "missing_events" if missing else "no_costs"
         raise _RefusedError(reason, f"{error} ({error.hint})") from error
     assert part is not None, "there are counts"
     seen, gain = part.witness, part.gain
@@ -265,9 +263,3 @@ def _check(counted: EventCounts, pmu: Pmu) -> None:
         is_part = name.partition(".")[0].endswith(_PART_OF_CYCLES)
         if is_part and value > _SKEW * cycles:
             raise _RefusedError("impossible", f"more {name} than cycles on {pmu.name}")
-
-
-def _missing(counted: EventCounts, pmu: Pmu) -> set[str]:
-    """What the best formula of this CPU needs and was not counted."""
-    keys = [key for key in ("share", "pending_share", "walks") if key in pmu.formulas]
-    return names_in(pmu.formulas[keys[0]]) - counted.values().keys() if keys else set()

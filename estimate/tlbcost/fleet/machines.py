@@ -22,10 +22,7 @@ _CPUID = re.compile(r"(\w+),(\d+),(\d+),(\d+)", re.ASCII)
 
 
 def cpu_named(text: str) -> Pmu:
-    """The events of a CPU: by a name of `tlbcost events --list`, or perf's cpuid.
-
-    Raises TlbcostError for one that is not known.
-    """
+    """Events by a name of `tlbcost events --list`, or by perf's cpuid. Raises TlbcostError."""
     found = _CPUID.fullmatch(text.strip())
     if found is None:
         return named(text.strip())
@@ -56,10 +53,7 @@ class Machines:
 
 
 def machines_of(plan: Plan | None) -> Machines:
-    """The machines of a plan that have a CPU of their own.
-
-    Raises TlbcostError (usage): a calibration is unreadable, or two machines have one CPU.
-    """
+    """Machines by CPU. Raises TlbcostError (usage) for bad calibrations, and two of one CPU."""
     found = Machines()
     for name, kind in {} if plan is None else plan.machines.items():
         key, obtained = _cpu_of(name, kind)

@@ -54,7 +54,9 @@ def frames(path: Path, origin: Origin) -> Iterator[pd.DataFrame]:
     try:
         with path.open(encoding="utf-8") as file:
             for number, text in enumerate(file, start=1):
-                row = None if _is_blank(text) else _row(str(path), number, text, origin, streams)
+                if not text.strip() or text.startswith("#"):
+                    continue
+                row = _row(str(path), number, text, origin, streams)
                 if row is not None:
                     rows.append(row)
                 if len(rows) == _ROWS:
@@ -66,10 +68,6 @@ def frames(path: Path, origin: Origin) -> Iterator[pd.DataFrame]:
         raise TlbcostError(f"cannot read {path}: not UTF-8 text") from error
     if rows:
         yield _categorised(pd.DataFrame(rows, columns=names))
-
-
-def _is_blank(text: str) -> bool:
-    return not text.strip() or text.startswith("#")
 
 
 def _categorised(frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,8 +22,6 @@ _MOST_NAMES = 3
 
 
 def print_report(fleet: FleetDocument, stream: TextIO) -> None:
-    """The services with their hosts, and what was left out."""
-
     def fill(console: Console) -> None:
         if fleet.rows:
             rows = table("service", "machine", "hosts", "gaining", "walk share", "expected gain")
@@ -55,7 +53,6 @@ def _spread(found: Quantiles) -> str:
 
 
 def _lines(fleet: FleetDocument) -> list[str]:
-    """What the table does not say."""
     policy = fleet.policy
     end = {"low": "lower end", "value": "value", "high": "upper end"}[policy.decide_on]
     lines = [
@@ -78,7 +75,6 @@ def _lines(fleet: FleetDocument) -> list[str]:
 
 
 def _words(group: Sequence[LeftOut]) -> str:
-    """Rows that were left out for the same reason; the document has them one by one."""
     rows = sum(each.rows for each in group)
     # Hosts of several services may be the same ones.
     hosts = f" of {_plural(group[0].hosts, 'host')}" if len(group) == 1 else ""
@@ -97,14 +93,12 @@ def _plural(n: int, what: str) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of them, each once."""
     distinct = list(dict.fromkeys(visible(name) for name in names))
     shown = ", ".join(distinct[:_MOST_NAMES])
     return f"{shown}, ..." if len(distinct) > _MOST_NAMES else shown
 
 
 def to_markdown(fleet: FleetDocument) -> str:
-    """The same, for a pull request."""
     lines = [
         "## Huge pages: a fleet's counts",
         "",
@@ -118,7 +112,6 @@ def to_markdown(fleet: FleetDocument) -> str:
 
 
 def to_csv(fleet: FleetDocument) -> str:
-    """A line for each service and machine."""
     names = [name for name in FleetRow.__struct_fields__ if name.endswith("_fraction")]
     counts = [name for name in FleetRow.__struct_fields__ if name.startswith("hosts")]
     return _csv(
@@ -142,7 +135,6 @@ def to_csv(fleet: FleetDocument) -> str:
 
 
 def hosts_csv(hosts: Sequence[HostEstimate]) -> str:
-    """A line for each service on each host."""
     return _csv(
         [
             {

@@ -78,7 +78,6 @@ def review_counts(files: Sequence[Path], plan: Plan | None) -> FleetReview:
 
 
 def _table(found: Sequence[Piece]) -> pd.DataFrame:
-    """The sums of all pieces, few at a time in memory."""
     import dask.dataframe as dd
 
     from tlbcost.fleet.columns import KEYS
@@ -95,7 +94,6 @@ def _table(found: Sequence[Piece]) -> pd.DataFrame:
 
 
 def _watched(progress: Progress, of: int) -> Callback:
-    """Shows how many pieces were read."""
     from dask.callbacks import Callback
 
     done = 0

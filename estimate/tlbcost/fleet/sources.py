@@ -76,12 +76,16 @@ def sums_of(piece: Piece) -> pd.DataFrame:
     import pandas as pd
 
     with _named(piece.path):
-        parts = [sums(frame) for frame in _frames(piece)]
+        if piece.kind == "lines":
+            frames = perf_log.frames(piece.path, perf_log.Origin())
+        else:
+            batches = _of_parquet(piece) if piece.kind == "parquet" else _of_csv(piece.path)
+            frames = (_frame(batch) for batch in batches if batch.num_rows)
+        parts = [sums(frame) for frame in frames]
     return added(pd.concat(parts)) if parts else nothing()
 
 
 def nothing() -> pd.DataFrame:
-    """Sums of no rows."""
     import pandas as pd
 
     kinds = dict.fromkeys(KEYS, "str")
@@ -110,7 +114,6 @@ def _kind(path: Path) -> Kind:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """What pyarrow says of a file, as a message of ours."""
     import pyarrow as pa
 
     try:
@@ -132,13 +135,6 @@ def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
         rows += size
     if some:
         yield tuple(some)
-
-
-def _frames(piece: Piece) -> Iterator[pd.DataFrame]:
-    if piece.kind == "lines":
-        return perf_log.frames(piece.path, perf_log.Origin())
-    batches = _of_parquet(piece) if piece.kind == "parquet" else _of_csv(piece.path)
-    return (_frame(batch) for batch in batches if batch.num_rows)
 
 
 def _parquet(path: Path) -> pq.ParquetFile:

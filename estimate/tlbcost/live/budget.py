@@ -40,7 +40,6 @@ class Budget:
         return self._left
 
     def first_reading_done(self) -> None:
-        """What is left of its allowance is not used later."""
         self._most = self._saved
         self._left = min(self._left, self._most)
 
@@ -63,11 +62,9 @@ class OwnUse:
             self._stat_s, self._reads_stat = self.stat_s(), False
 
     def stat_s(self) -> float:
-        """CPU seconds for stat so far."""
         return self._stat_s + (time.process_time() - self._since if self._reads_stat else 0.0)
 
     def others_s(self) -> float:
-        """CPU seconds for all else."""
         return time.process_time() - self.stat_s()
 
     def fraction(self) -> float | None:
@@ -79,7 +76,6 @@ class OwnUse:
         return (time.process_time() - used) / seconds if seconds > 0 else None
 
     def first_reading_done(self) -> None:
-        """From now on fraction() counts."""
         if self._begun is None:
             self._begun = time.monotonic(), time.process_time()
 
@@ -91,5 +87,4 @@ class Unlimited(Budget):
         super().__init__(0.0, 0.0)
 
     def left_s(self) -> float:
-        """More than anything takes."""
         return 1e9

@@ -87,7 +87,6 @@ class TopDocument(Part, frozen=True, kw_only=True):
 
 
 def rows_of(processes: Collection[Process], by: By, reaches: Reaches, now: float) -> list[Row]:
-    """A row for each process, or for each cgroup."""
     rows = [_row(each, reaches, now) for each in processes]
     if by == "process":
         return rows
@@ -128,10 +127,7 @@ def _ratio(memory: int, huge: int, reaches: Reaches) -> float:
 
 
 def _sum_of(rows: Sequence[Row], processes: Sequence[Process], name: str, reaches: Reaches) -> Row:
-    """Of a group. What is unknown for one process is unknown for the sum.
-
-    Except rates, which a new process does not have yet.
-    """
+    """What one process lacks is unknown for the sum, but for rates, which a new process lacks."""
     memory = ratio = None
     huge = _sum([row.huge_bytes for row in rows])
     if huge is not None:

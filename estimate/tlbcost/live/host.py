@@ -52,26 +52,23 @@ class HostReader:
         self._sizes = hugetlb.sizes()
 
     def read(self) -> Host:
-        """The figures now, and rates since the last call."""
         text = read_text("/proc/meminfo") or ""
         found = {name: int(kib) << 10 for name, kib in _FIELD.findall(text)}
         thp = [found[kind] for kind in _KINDS if kind in found]
+        now, count = time.monotonic(), fallbacks()
+        before, self._before = self._before, None if count is None else (now, count)
+        rate = None
+        if before is not None and count is not None:
+            rate = max(count - before[1], 0) / (now - before[0])
         return Host(
             memory_bytes=found.get("MemTotal"),
             available_bytes=found.get("MemAvailable"),
             thp_bytes=sum(thp) if thp else None,
             thp_mode=thp_mode(),
             thp_defrag=selected(f"{THP}/defrag"),
-            fallback_rate=self._fallback_rate(),
+            fallback_rate=rate,
             pools=tuple(_pool(size) for size in self._sizes),
         )
-
-    def _fallback_rate(self) -> float | None:
-        now, count = time.monotonic(), fallbacks()
-        before, self._before = self._before, None if count is None else (now, count)
-        if before is None or count is None:
-            return None
-        return max(count - before[1], 0) / (now - before[0])
 
 
 def _pool(size: int) -> Pool:

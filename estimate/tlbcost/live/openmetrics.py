@@ -57,7 +57,6 @@ _FAULT_RATE = _Family("page_fault_rate", "", "Page faults a second.", lambda row
 
 
 def openmetrics(document: TopDocument) -> str:
-    """The whole text."""
     lines = list(_host(document))
     for family in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
         name = f"tlbcost_{document.by}_{family.name}"

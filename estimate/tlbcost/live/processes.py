@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which processes are there, how often do they fault, and which pages are they on?
+"""Processes of this host, their page faults, and the pages that they are on, read at little cost.
 
 stat is read often. smaps_rollup, and smaps, which alone says what is eligible, are read as the
-budget allows: the kernel goes through a process's page tables for them.
+budget allows: the kernel goes through a process's page tables for them. memory.smaps has every
+mapping by its name, which would take longer than the kernel needs to write the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -17,8 +19,96 @@ from dataclasses import dataclass
 from tlbcost.common import names
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.live.budget import Budget
-from tlbcost.live.pages import PARTS, Pages, pages_of, rolled_up
+from tlbcost.system import process as process_files
 from tlbcost.system.machine import sys_path
+
+# Mappings without anything in memory are passed over. Linux has ShmemPmdMapped since 4.8,
+# THPeligible since 5.0, FilePmdMapped since 5.4.
+_MAPPING = re.compile(
+    rb"\nRss: +([1-9]\d*) kB\nPss: +(\d+) kB\n(?:\w+: +\d+ kB\n)*?AnonHugePages: +(\d+) kB\n"
+    rb"(?:ShmemPmdMapped: +(\d+) kB\n)?(?:FilePmdMapped: +(\d+) kB\n)?(?:\w+: +\d+ kB\n)*"
+    rb"(?:THPeligible: +([01])\n)?"
+)
+# Rss does not cover these.
+_SOME_HUGETLB = re.compile(rb"_Hugetlb: +[1-9]")
+_HUGETLB = re.compile(
+    rb"(?:^|\n)[0-9a-f]+-[0-9a-f]+ \S{4} \S+ (\S+ \d+)[^\n]*\n(?:\w+: +\d+ kB\n)*?"
+    rb"Shared_Hugetlb: +(\d+) kB\nPrivate_Hugetlb: +(\d+) kB\n"
+)
+_FIELD = re.compile(rb"(\w+): +(\d+) kB")
+# In smaps_rollup since Linux 5.4.
+PARTS = (b"Pss_Anon", b"Pss_File", b"Pss_Shmem")
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Bytes in memory; those on huge pages of any kind; and on base pages, those that the kernel
+    may put on transparent huge pages as things are (None: not read, or not reported, as before
+    Linux 5.0).
+
+    `shared_hugetlb`: bytes on pages of a pool that other processes map too, by file. They are in
+    none of the other figures, so that processes of a group can count them once.
+    """
+
+    memory_bytes: int
+    huge_bytes: int
+    eligible_bytes: int | None
+    shared_hugetlb: dict[bytes, int]
+
+
+def pages_of(text: bytes, *, proportional: bool = False) -> Pages:
+    """The pages in smaps. `proportional`: a page of n processes counts as 1/n, as in Pss."""
+    memory = huge = eligible = 0.0
+    known = True
+    for rss, pss, anonymous, shared, file, flag in _MAPPING.findall(text):
+        whole = int(rss)
+        on_huge = min(int(anonymous) + int(shared or 0) + int(file or 0), whole)
+        weight = int(pss) / whole if proportional else 1
+        memory += weight * whole
+        huge += weight * on_huge
+        known = known and flag != b""
+        if flag == b"1":
+            eligible += weight * (whole - on_huge)
+    pool, files = _hugetlb(text)
+    return Pages(
+        round(memory + pool) * _KIB,
+        round(huge + pool) * _KIB,
+        round(eligible) * _KIB if known else None,
+        files,
+    )
+
+
+def rolled_up(text: bytes, *, proportional: bool = False) -> Pages:
+    """The pages in smaps_rollup, without what is eligible. `proportional`: as above."""
+    found = {name: int(kib) for name, kib in _FIELD.findall(text)}
+    memory, anonymous = found.get(b"Rss", 0), found.get(b"Anonymous", 0)
+    huge: float = found.get(b"AnonHugePages", 0)
+    others: float = found.get(b"ShmemPmdMapped", 0) + found.get(b"FilePmdMapped", 0)
+    if proportional:
+        pss_anonymous, *pss_others = (found.get(name, 0) for name in PARTS)
+        huge *= pss_anonymous / max(anonymous, 1)
+        others *= sum(pss_others) / max(memory - anonymous, 1)
+        memory = found.get(b"Pss", 0)
+    pool, files = _hugetlb(text)
+    return Pages(
+        (memory + pool) * _KIB,
+        round(min(huge + others, memory) + pool) * _KIB,
+        None,
+        files,
+    )
+
+
+def _hugetlb(text: bytes) -> tuple[int, dict[bytes, int]]:
+    """KiB that are this process's alone, and bytes that are not, by device and inode."""
+    private, files = 0, dict[bytes, int]()
+    if _SOME_HUGETLB.search(text):
+        for key, shared, own in _HUGETLB.findall(text):
+            private += int(own)
+            if shared != b"0":
+                files[key] = files.get(key, 0) + int(shared) * _KIB
+    return private, files
+
 
 # What smaps takes, in times of smaps_rollup, before it was read: the kernel writes every mapping.
 _FULL_COST = 6.0
@@ -27,7 +117,6 @@ _HEAD_START_S = 300.0
 # What had no memory or could not be read is tried again after this long: a thread of the kernel may
 # execute a program.
 _AGAIN_S = 60.0
-_CHUNK = 1 << 20
 _LEAST_COST_S = 1e-5
 # memory: of cgroups version 1; nothing: version 2.
 _CGROUP = re.compile(rb"^\d+:(?:(?:\S*,)?memory(?:,\S*)?|):(.*)$", re.MULTILINE)
@@ -77,7 +166,11 @@ class Processes:
         self._without: set[str] = set()
         self._denied: set[str] = set()
         self._forgot_at = time.monotonic()
-        self._rollup = _has_rollup(self._proc, grouped=grouped)
+        # For groups, with the parts of Pss.
+        self._rollup = False
+        with contextlib.suppress(OSError):
+            text = process_files.read(f"{self._proc}/self", "smaps_rollup")
+            self._rollup = not grouped or all(part in text for part in PARTS)
         if not os.path.exists(f"{self._proc}/self/smaps"):  # noqa: PTH110
             raise TlbcostError(
                 "this kernel does not report the pages of processes: it has no /proc/self/smaps "
@@ -87,7 +180,6 @@ class Processes:
             )
 
     def seen(self) -> Collection[Process]:
-        """Those whose memory is known."""
         return [each for each in self._known.values() if each.started >= 0]
 
     @property
@@ -104,7 +196,6 @@ class Processes:
             self._read_stat(name, process)
 
     def refresh_pages(self, budget: Budget) -> None:
-        """Read what the budget allows of pages, first what is likely to have changed most."""
         if budget.left_s() <= 0:
             return
         now = time.monotonic()
@@ -135,7 +226,6 @@ class Processes:
         return found
 
     def _list(self) -> None:
-        """The processes that exist now."""
         now = time.monotonic()
         if now - self._forgot_at > _AGAIN_S:
             self._forgot_at = now
@@ -152,7 +242,7 @@ class Processes:
 
     def _read_stat(self, name: str, process: Process) -> None:
         try:
-            text = _read(f"{self._proc}/{name}/stat", 4096)
+            stat = process_files.read_stat(f"{self._proc}/{name}")
         except PermissionError:
             self._denied.add(name)
             del self._known[name]
@@ -161,31 +251,33 @@ class Processes:
             del self._known[name]
             return
         now = time.monotonic()
-        # The name, in parentheses, may hold anything.
-        head, _, tail = text.rpartition(b")")
-        fields = tail.split(None, 22)
-        if len(fields) < 22 or fields[20] == b"0":
+        if not stat.space_bytes:
             # A thread of the kernel, or a process that has ended.
             self._without.add(name)
             del self._known[name]
             return
-        started, faults = int(fields[19]), int(fields[7]) + int(fields[9])
-        if process.started != started:
+        faults = stat.minor_faults + stat.major_faults
+        if process.started != stat.started:
             if process.started >= 0:
                 process = self._known[name] = Process(int(name))
-            process.started, process.first_at = started, now
+            process.started, process.first_at = stat.started, now
             process.faults_then = process.full_faults_then = faults
         else:
             process.fault_rate = (faults - process.faults) / (now - process.seen_at)
-        process.name = names.shown(head.partition(b"(")[2].decode(errors="surrogateescape"))
+        process.name = names.shown(stat.name.decode(errors="surrogateescape"))
         process.faults, process.seen_at = faults, now
-        process.resident_bytes = int(fields[21]) * self._page_bytes
+        process.resident_bytes = stat.resident_pages * self._page_bytes
 
     def _look(self, process: Process, *, full: bool) -> None:
-        """Read its pages: `full`: from smaps."""
         begin = time.process_time()
         try:
-            text = self._text(process, full=full)
+            folder = f"{self._proc}/{process.pid}"
+            if full or process.pages is None:
+                # The memory controller's group; with version 2, the only one.
+                groups = _CGROUP.findall(process_files.read(folder, "cgroup"))
+                shown = (names.shown(each.decode(errors="surrogateescape")) for each in groups)
+                process.cgroup = next(shown, None)
+            text = process_files.read(folder, "smaps" if full else "smaps_rollup")
         except PermissionError:
             process.unreadable, process.pages = True, None
             process.eligible_bytes = process.ineligible_bytes = None
@@ -215,48 +307,7 @@ class Processes:
             left = pages.memory_bytes - pages.huge_bytes - pages.eligible_bytes
             process.ineligible_bytes = max(left, 0)
 
-    def _text(self, process: Process, *, full: bool) -> bytes:
-        folder = f"{self._proc}/{process.pid}"
-        if full or process.pages is None:
-            process.cgroup = _cgroup(_read_all(f"{folder}/cgroup"))
-        return _read_all(f"{folder}/{'smaps' if full else 'smaps_rollup'}")
-
-
-def _has_rollup(proc: str, *, grouped: bool) -> bool:
-    """Whether smaps_rollup is there; for groups, with the parts of Pss."""
-    try:
-        text = _read_all(f"{proc}/self/smaps_rollup")
-    except OSError:
-        return False
-    return not grouped or all(part in text for part in PARTS)
-
 
 def _worth(process: Process, age: float, faults_then: int) -> float:
-    """What it is worth to look: large processes, and those that faulted since, change most."""
     size = math.log2(2 + process.resident_bytes / (1 << 20))
     return age * size * (1 + math.log2(1 + max(process.faults - faults_then, 0)))
-
-
-def _cgroup(text: bytes) -> str | None:
-    """The path of the memory controller's group; with version 2, of the only one."""
-    found = _CGROUP.findall(text)
-    return names.shown(found[0].decode(errors="surrogateescape")) if found else None
-
-
-def _read(path: str, most: int) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(file, most)
-    finally:
-        os.close(file)
-
-
-def _read_all(path: str) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(file, _CHUNK):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(file)

@@ -63,7 +63,6 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """Draw and read keys in here."""
         handlers = {
             signal.SIGWINCH: signal.signal(signal.SIGWINCH, lambda *_: None),
             signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._stop),
@@ -103,7 +102,6 @@ class Screen:
         self._enter()
 
     def draw(self, picture: Callable[[int, int], Text]) -> None:
-        """Draw what fills these columns and lines."""
         width, height = self._console.size
         self._live.update(picture(width, height), refresh=True)
 

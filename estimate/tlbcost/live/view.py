@@ -81,21 +81,21 @@ def picture(document: TopDocument, sort: SortKey, width: int, height: int | None
     room = len(document.rows) if height is None else max(height - len(lines) - 2, 1)
     columns = _fitting(document, width)
     name = max(width - sum(column.width + 1 for column in columns), 1)
-    text = Text("\n".join(_cut(line, width) for line in lines), no_wrap=True, overflow="crop")
+    text = Text("\n".join(line[:width] for line in lines), no_wrap=True, overflow="crop")
     text.append("\n")
-    text.append_text(_titles(document.by, columns, sort, name))
+    for part, column in _parts(document.by, columns, name, lambda column: column.title):
+        chosen = column is not None and column.sort == sort
+        text.append(part, style="bold reverse" if chosen else "bold")
     text.append("".join(f"\n{_line(row, columns, name)}" for row in document.rows[:room]))
     if height is not None:
         more = len(document.rows) - room
         last = f"{more} more; {_HELP}" if more > 0 else _HELP
         text.append("\n" * max(-more, 0))
-        text.append(f"\n{_cut(last, width)}", style="dim")
+        text.append(f"\n{last[:width]}", style="dim")
     return text
 
 
 def print_once(document: TopDocument, file: TextIO, *, sort: SortKey) -> None:
-    """Print it with all rows."""
-
     def fill(console: Console) -> None:
         console.print(picture(document, sort, console.width, None))
 
@@ -153,18 +153,10 @@ def _fitting(document: TopDocument, width: int) -> Sequence[_Column]:
     return [column for column in offered if column in chosen]
 
 
-def _titles(by: str, columns: Sequence[_Column], sort: SortKey, name: int) -> Text:
-    from rich.text import Text
-
-    text = Text()
-    for part, column in _parts(by, columns, name, lambda column: column.title):
-        chosen = column is not None and column.sort == sort
-        text.append(part, style="bold reverse" if chosen else "bold")
-    return text
-
-
 def _line(row: Row, columns: Sequence[_Column], name: int) -> str:
-    parts = _parts(_printable(row.name), columns, name, lambda column: column.shown(row))
+    # One column for each character, and none that a terminal would obey.
+    printable = _UNPRINTABLE.sub("?", row.name)
+    parts = _parts(printable, columns, name, lambda column: column.shown(row))
     return "".join(part for part, _ in parts)
 
 
@@ -180,12 +172,3 @@ def _parts(
     for column in columns:
         if column is not _PID:
             yield f" {cell(column):>{column.width}}"[-column.width - 1 :], column
-
-
-def _cut(text: str, width: int) -> str:
-    return text[:width]
-
-
-def _printable(text: str) -> str:
-    """One column for each character, and none that a terminal would obey."""
-    return _UNPRINTABLE.sub("?", text)

@@ -56,7 +56,6 @@ class _Host:
         self._hidden = hides_processes()
 
     def refresh(self, sort: SortKey) -> TopDocument:
-        """Read what the budget allows."""
         with self._own.of_stat():
             self._processes.refresh_faults(self._faults)
         self._processes.refresh_pages(self._pages)
@@ -80,10 +79,7 @@ class _Host:
 
 
 def once(request: Request) -> TopDocument:
-    """Everything, read twice, an interval apart: rates need two readings.
-
-    Raises TlbcostError if this kernel does not report pages, or a file cannot be written.
-    """
+    """Read all twice, an interval apart, for rates. Raises TlbcostError without pages or file."""
     host = _Host(request, limited=False)
     host.refresh(request.sort)
     time.sleep(request.interval_s)
@@ -100,28 +96,23 @@ def watch(request: Request, screen: Screen | None) -> None:
             _write(request, host.refresh(request.sort))
             time.sleep(request.interval_s)
     with screen.open():
-        _draw_until_quit(request, host, screen)
-
-
-def _draw_until_quit(request: Request, host: _Host, screen: Screen) -> None:
-    sort = request.sort
-    while True:
-        due = time.monotonic() + request.interval_s
-        document = host.refresh(sort)
-        _write(request, document)
+        sort = request.sort
         while True:
-            screen.draw(functools.partial(picture, document, sort))
-            typed = screen.keys(due)
-            if _QUIT in typed:
-                return
-            chosen = next((KEYS[key] for key in reversed(typed) if key in KEYS), sort)
-            if chosen != sort:
-                sort = chosen
-                document = msgspec.structs.replace(
-                    document, rows=tuple(in_order(document.rows, sort))
-                )
-            if time.monotonic() >= due:
-                break
+            due = time.monotonic() + request.interval_s
+            document = host.refresh(sort)
+            _write(request, document)
+            while True:
+                screen.draw(functools.partial(picture, document, sort))
+                typed = screen.keys(due)
+                if _QUIT in typed:
+                    return
+                chosen = next((KEYS[key] for key in reversed(typed) if key in KEYS), sort)
+                if chosen != sort:
+                    sort = chosen
+                    rows = tuple(in_order(document.rows, sort))
+                    document = msgspec.structs.replace(document, rows=rows)
+                if time.monotonic() >= due:
+                    break
 
 
 def _write(request: Request, document: TopDocument) -> None:

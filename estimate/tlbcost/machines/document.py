@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost estimate --json` write with --machine or --page-size?"""
+"""The document of `tlbcost estimate --json` with --machine or --page-size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 from tlbcost.common import document
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
-from tlbcost.machines.effects import Effect
 from tlbcost.machines.gain import (
+    Effect,
     MachineCaveat,
     MachineEstimates,
     MachineResult,
@@ -46,15 +46,13 @@ class PageSizeEstimate(Part, frozen=True, kw_only=True):
     ]
     note: Annotated[str | None, doc("what to know about it")]
     tlb: Annotated[
-        SimulatedTlb | None,
-        doc("the TLBs that it was simulated on; null: not known, see note"),
+        SimulatedTlb | None, doc("the TLBs that it was simulated on; null: not known, see note")
     ]
     misses: Annotated[dict[Side, SideMisses] | None, doc("by kind of access; null: not simulated")]
     cycles_per_reference: Annotated[float | None, doc("modelled core cycles")]
     time_ratio: Annotated[Interval | None, doc("modelled time over that on the first page size")]
     expected_gain_fraction: Annotated[
-        Interval | None,
-        doc("of the modelled time on the first page size; negative: a loss"),
+        Interval | None, doc("of the modelled time on the first page size; negative: a loss")
     ]
     effects: Annotated[
         tuple[Effect, ...],
@@ -100,7 +98,6 @@ class MachineEstimateDocument(Part, frozen=True, kw_only=True):
 
 
 def to_json(report: MachineEstimates) -> str:
-    """The text of a JSON file."""
     return document.to_json(
         MachineEstimateDocument(
             tlbcost_version=report.version,

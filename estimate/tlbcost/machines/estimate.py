@@ -54,7 +54,6 @@ class MachinesRequest:
 
 
 def chosen(request: MachinesRequest) -> list[OtherMachine]:
-    """The requested machines and sizes. Raises TlbcostError."""
     sizes = request.page_sizes or (BASE_BYTES, HUGE_BYTES)
     if not request.names:
         obtained = calibration_for(request.calibration, recalibrate=request.recalibrate)
@@ -85,7 +84,6 @@ def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
 
 
 def estimate_machines(request: MachinesRequest) -> MachineEstimates:
-    """Run the program once natively and once in the simulator. Raises TlbcostError."""
     path: Path = resolve(request.argv[0])
     region = None if request.region is None else region_of(request.region, path)
     machines = chosen(request)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What gain follows from the machines' counts and modelled times, for each page size? Pure
-functions.
+"""Gains by page size on each machine, from counts and modelled times; pure functions.
 
 Times are relative: modelled core cycles on a size over those on the machine's first size. There is
 no native run on such a machine to scale them by.
@@ -8,6 +7,7 @@ no native run on such a machine to scale them by.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -15,17 +15,38 @@ from typing import Annotated, Literal
 from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
-from tlbcost.machines.effects import Column, Effect, effect_of
 from tlbcost.machines.one_pass import Pass
 from tlbcost.machines.plan import GIB, PUBLISHED, OtherMachine, PageSize
-from tlbcost.machines.ratios import over, ratio_of, saving_of
+from tlbcost.machines.unknowns import OTHERS, Variant
 from tlbcost.measured.record import WORTHWHILE_FRACTION
+from tlbcost.model import overlap
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Side, SideCounts, total_counts
 from tlbcost.simulator.run import Simulation
+from tlbcost.simulator.windows import ImageWindows, Window
 
 Verdict = Literal["faster", "slower", "alike", "unknown"]
 Sides = Mapping[Side, SideCounts]
+# The model's own error on a core whose figures are all known: as a share of the time on the first
+# size, and of the translation that the larger pages save or add. Judged by the published tables of
+# doc/accuracy-machines.md.
+MODEL_POINTS = 0.03
+MODEL_TRANSLATION = 0.25
+
+# For each process image, for each of its windows: references and cycles.
+Column = list[list[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What not knowing a figure does to a time ratio."""
+
+    figure: Annotated[str, doc("name of the figure, or others: all that are left")]
+    value: Annotated[float | None, doc("as assumed; null: several figures")]
+    low: Annotated[float | None, doc("its plausible values, from")]
+    high: Annotated[float | None, doc("to")]
+    below: Annotated[float, doc("by so much the ratio may be lower", minimum=0)]
+    above: Annotated[float, doc("by so much it may be higher", minimum=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +97,6 @@ class MachineEstimates:
 
     @property
     def caveats(self) -> tuple[MachineCaveat, ...]:
-        """Those that apply."""
         found = []
         assumed = [each.machine.name for each in self.machines if each.machine.assumed]
         if assumed:
@@ -113,7 +133,6 @@ def _narrow(result: MachineResult) -> str | None:
 def results(
     machines: Sequence[OtherMachine], plan: Pass, simulation: Simulation
 ) -> tuple[MachineResult, ...]:
-    """Everything that one pass of the simulator yields for the machines."""
     number_of = {cell: number for number, cell in enumerate(plan.cells)}
     return tuple(
         _result(
@@ -166,10 +185,7 @@ _NONE_FITS = "no mapping in which the program misses is as large as such a page:
 
 
 def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:
-    """Did all memory remain on base pages, since no mapping spans a larger one?
-
-    Then each miss there is one here, and nothing else is.
-    """
+    """Whether all memory remained on base pages, since no mapping spans a larger one."""
     return number != base and _counts(plan, simulation, base) == _counts(plan, simulation, number)
 
 
@@ -220,7 +236,6 @@ def _effects(
     simulation: Simulation,
     columns: tuple[Column, Column],
 ) -> tuple[Effect, ...]:
-    """What each guess does to the ratio of the two columns, base pages first."""
     references = [image.references for image in simulation.views]
     if not plan.varied or size == 0:
         return ()
@@ -253,7 +268,6 @@ def _verdict(ratio: Interval | None) -> Verdict:
 
 
 def sentence(result: SizeResult, base: SizeResult) -> str:
-    """What to make of one page size, in words."""
     pages, first = units.size(result.size.page_bytes), units.size(base.size.page_bytes)
     ratio = result.time_ratio
     if result.counts is None:
@@ -266,3 +280,86 @@ def sentence(result: SizeResult, base: SizeResult) -> str:
     if result.verdict == "faster":
         return f"{pages} pages should be faster: the time should be {times}."
     return f"{pages} pages: not proven; the time should be {times}."
+
+
+def effect_of(variant: Variant, assumed: float, tried: float) -> Effect:
+    """From the ratio with the figures as assumed, and with the variant's at their tried ends."""
+    change = tried - assumed
+    ends = (change, change * variant.opposite)
+    one = variant.unknowns[0] if variant.name != OTHERS else None
+    return Effect(
+        variant.name,
+        one.value if one else None,
+        one.low if one else None,
+        one.high if one else None,
+        max(0.0, -min(ends)),
+        max(0.0, max(ends)),
+    )
+
+
+def spread(effects: Sequence[Effect]) -> tuple[float, float]:
+    """By how much the ratio may be lower and higher because of all of them.
+
+    The effects are independent of each other, so their squares add up.
+    """
+    return math.hypot(*(each.below for each in effects)), math.hypot(
+        *(each.above for each in effects)
+    )
+
+
+def model_error(ratio: float) -> float:
+    """Of a ratio on a published core: an error of translation changes a ratio near 0 little."""
+    return MODEL_POINTS + MODEL_TRANSLATION * abs(1 - ratio) * min(1.0, ratio)
+
+
+def total(column: Column, references: Sequence[int]) -> float | None:
+    """Cycles of all windows, weighted by what they stand for; None: there are no windows."""
+    cycles = 0.0
+    for image, all_of_it in zip(column, references, strict=True):
+        seen = sum(n for n, _ in image)
+        if seen:
+            cycles += all_of_it / seen * sum(c for _, c in image)
+    return cycles or None
+
+
+def saving_of(
+    simulation: Simulation, base: Column, column: Column
+) -> tuple[Interval | None, int, str | None]:
+    """Saved share of the first size's time, the number of windows, and why there is none."""
+    if not simulation.windows:
+        return None, 0, overlap.shortfall(None)
+    images = [
+        ImageWindows(
+            image.pid,
+            image.program,
+            image.references,
+            image.core,
+            tuple(Window(n, b, h) for (n, b), (_, h) in zip(lows, highs, strict=True)),
+        )
+        for image, lows, highs in zip(
+            [image for image in simulation.windows if image.references is not None],
+            base,
+            column,
+            strict=True,
+        )
+    ]
+    sample = overlap.sample_of(images)
+    if sample is None or sample.saving is None:
+        return None, sample.windows if sample else 0, overlap.shortfall(sample)
+    return sample.saving, sample.windows, None
+
+
+def ratio_of(saving: Interval, effects: Sequence[Effect], *, published: bool) -> Interval:
+    value = 1 - saving.value
+    margin = overlap.MODEL_POINTS + overlap.MODEL_RELATIVE * abs(saving.value)
+    if published:
+        margin = model_error(value)
+    below, above = spread(effects)
+    low = value - math.hypot(saving.high - saving.value, margin, below)
+    high = value + math.hypot(saving.value - saving.low, margin, above)
+    return Interval(value, max(0.0, low), high)
+
+
+def over(column: Column, base: Column, references: Sequence[int]) -> float | None:
+    one, other = total(column, references), total(base, references)
+    return None if one is None or other is None else one / other

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost machines --json` write?"""
+"""The document of `tlbcost machines --json`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
 from tlbcost.machines.list_report import ranking
-from tlbcost.machines.patterns import TYPICAL
 from tlbcost.machines.published_timing import figures_of
+from tlbcost.machines.unknowns import TYPICAL
 from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import PublishedCore
 
@@ -77,7 +77,6 @@ class MachineList(Part, frozen=True, kw_only=True):
 
 
 def machine_list(cores: Sequence[PublishedCore]) -> MachineList:
-    """The document for these cores."""
     return MachineList(machines=[_machine(core) for core in cores])
 
 

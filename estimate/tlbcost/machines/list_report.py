@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are the machines of data/machines/ shown: as a list, and one whole?"""
+"""The machines of data/machines/ as a list, and one whole."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
-from tlbcost.machines.patterns import TYPICAL
 from tlbcost.machines.plan import machine_size
 from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
-from tlbcost.machines.unknowns import Unknown, ranked, unknowns_of
+from tlbcost.machines.unknowns import TYPICAL, Unknown, ranked, unknowns_of
 from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import PublishedCore
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 
 def listing(cores: Sequence[PublishedCore], file: TextIO) -> None:
-    """One line for each machine."""
-
     def fill(console: Console) -> None:
         rows = table("machine", "other names", "L1 dTLB", "STLB", "unverified", "timed")
         for core in cores:
@@ -62,7 +59,6 @@ def _unverified(core: PublishedCore, known: CoreFigures) -> list[str]:
 
 
 def one(core: PublishedCore, file: TextIO) -> None:
-    """All that is known of one machine."""
     known = figures_of(core.core)
 
     def fill(console: Console) -> None:
@@ -115,7 +111,6 @@ def _range(low: float | None, high: float | None) -> str:
 
 
 def _unknowns(core: PublishedCore, known: CoreFigures, console: Console) -> None:
-    """Which guesses matter most, so that a reader knows what to measure."""
     order = ranking(core, known)
     shown = [(each, effect) for each, effect in order if max(effect) >= _LEAST_EFFECT]
     if not shown:
@@ -137,7 +132,6 @@ def _unknowns(core: PublishedCore, known: CoreFigures, console: Console) -> None
 
 
 def ranking(core: PublishedCore, known: CoreFigures) -> list[tuple[Unknown, tuple[float, ...]]]:
-    """The guesses of a core and what they do to typical patterns, the most important first."""
     sizes = [machine_size(core, size) for size in _PAGES]
     base, huge = sizes
     if known.missing() or base is None or huge is None:
@@ -148,7 +142,6 @@ def ranking(core: PublishedCore, known: CoreFigures) -> list[tuple[Unknown, tupl
 
 
 def comparison(one: PublishedCore, other: PublishedCore, file: TextIO) -> None:
-    """Two machines, figure by figure; what differs is marked."""
     cores = (one, other)
     known = [figures_of(core.core) for core in cores]
 

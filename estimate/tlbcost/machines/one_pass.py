@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which views does one run of the simulator need for all machines, page sizes and guesses?"""
+"""Views of one run of the simulator for all machines, page sizes and guesses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
     first = lead.sizes[0].geometry
     assert first is not None
     usual = [size.page_bytes for size in lead.sizes[:2]] == [BASE_BYTES, HUGE_BYTES]
-    second = (lead.sizes[1].geometry if usual else None) or _any_huge(first)
+    second = (lead.sizes[1].geometry if usual else None) or replace(
+        first, page_size_bytes=first.page_size_bytes * 512, entry_bytes=None
+    )
     usual = usual and lead.sizes[1].geometry is not None
     whole = usual and lead.code_stlb is None and (len(machines) == 1 or lead.core is not None)
     skipped = 2 if whole else 0
@@ -91,10 +93,7 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
 
 
 def _view(
-    machine: OtherMachine,
-    geometry: PageSizeGeometry,
-    rest: int | None,
-    core: Core | None = None,
+    machine: OtherMachine, geometry: PageSizeGeometry, rest: int | None, core: Core | None = None
 ) -> View:
     chosen = core or machine.core
     option = None if chosen is None else chosen.option
@@ -102,11 +101,7 @@ def _view(
 
 
 def _rest(
-    cells: Sequence[tuple[int, int]],
-    skipped: int,
-    m: int,
-    s: int,
-    machines: Sequence[OtherMachine],
+    cells: Sequence[tuple[int, int]], skipped: int, m: int, s: int, machines: Sequence[OtherMachine]
 ) -> int | None:
     """The view that has what this machine cannot have on such pages; None: all is on them.
 
@@ -146,8 +141,3 @@ def _check_known(machines: Sequence[OtherMachine]) -> None:
             "'tlbcost machines NAME' shows what is known of a machine",
             CANNOT_MEASURE,
         )
-
-
-def _any_huge(base: PageSizeGeometry) -> PageSizeGeometry:
-    """What the simulator is given by default."""
-    return replace(base, page_size_bytes=base.page_size_bytes * 512, entry_bytes=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whose TLBs should a program's references go through, and on which page sizes?
+"""Machines and page sizes whose TLBs a program's references go through.
 
 A machine is a core of data/machines/, or the one at hand. Everything is decided here before the
 program runs, and refused if it is impossible.
@@ -130,7 +130,6 @@ def machine_named(
 def _variants(
     core: PublishedCore, known: CoreFigures, pages: Sequence[PageSize]
 ) -> tuple[Variant, ...]:
-    """What the machine may be instead, by what is not known of it."""
     value = {name: figure.value for name, figure in known.figures.items()}
     simulated = [page.geometry for page in pages]
     given = [geometry for geometry in simulated if geometry is not None]
@@ -173,7 +172,6 @@ def _unknown_size(core: PublishedCore, size: int) -> PageSize:
 
 
 def _geometry(core: PublishedCore, size: int) -> tuple[PageSizeGeometry, list[str]]:
-    """A core's TLBs for one page size by published figures alone, and what is assumed of them."""
     assumed = ASSUMED_BASE if size < _HUGE_FROM else ASSUMED_HUGE
     found = {
         name: choose_level(name, size, core, None, None, assumed[name])
@@ -191,10 +189,7 @@ def _geometry(core: PublishedCore, size: int) -> tuple[PageSizeGeometry, list[st
 
 
 def of_calibration(
-    calibration: Calibration,
-    sizes: Sequence[int],
-    costs: str,
-    code_stlb: TlbLevel | None = None,
+    calibration: Calibration, sizes: Sequence[int], costs: str, code_stlb: TlbLevel | None = None
 ) -> OtherMachine:
     """The calibrated machine, on each size: what a TLB entry covers was measured."""
     machine = calibration.machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is published about a core besides its TLBs, and is it enough to time a program?
+"""Published figures of a core besides its TLBs, and whether they suffice to time a program.
 
 The `core_...` lines of data/machines/ (doc/format.md, "machine"), each with its source.
 """
@@ -51,7 +51,6 @@ class CoreFigures:
     sources: Mapping[str, str]
 
     def missing(self) -> tuple[str, ...]:
-        """Figures needed for timing on this core that are missing."""
         return tuple(name for name in NEEDED if name not in self.figures)
 
     def of_product(self, product: Mapping[str, float]) -> CoreFigures:
@@ -64,10 +63,7 @@ class CoreFigures:
 
 
 def figures_of(core: str) -> CoreFigures:
-    """Read them from the core's file, and assume what is missing if it can be timed then.
-
-    Raises TlbcostError naming the file and the defect.
-    """
+    """Figures of a core's file, the missing ones assumed if it can be timed then."""
     path = paths.data("machines", f"{core}.tsv")
     table = read_table(path, formats.MACHINE)
     try:
@@ -100,7 +96,6 @@ def published_core(known: CoreFigures) -> Core | None:
 
 
 def modelled(value: Mapping[str, float]) -> Core:
-    """The core with these figures, which are all that are needed."""
     pipeline = Pipeline(
         round(value["width"]),
         round(value["reorder_buffer"]),

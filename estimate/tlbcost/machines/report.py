@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is an estimate for other machines and page sizes shown as text?"""
+"""The report of an estimate for other machines and page sizes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.units import middle
-from tlbcost.machines.gain import (
-    MachineCaveat,
-    MachineEstimates,
-    MachineResult,
-    Sides,
-    SizeResult,
-    sentence,
-)
-from tlbcost.machines.order import best_first, plain_sentence
+from tlbcost.machines.gain import MachineEstimates, MachineResult, Sides, SizeResult, sentence
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
 from tlbcost.run.region import region_words
@@ -40,7 +32,6 @@ _MODEL = (
 
 
 def print_report(report: MachineEstimates, file: TextIO, *, details: bool = False) -> None:
-    """Print it whole: what is best, and a line for each machine and page size."""
     print_whole(lambda console: _fill(report, console, details=details), file)
 
 
@@ -54,7 +45,11 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
     below = [_program(report, width), *labelled("Run", _run_words(report), width)]
     if report.region is not None:
         below[1:1] = labelled("Region", region_words(report.region), width)
-    codes = [line for each in report.caveats for line in _caveat(each, width)]
+    codes = [
+        line
+        for each in report.caveats
+        for line in wrapped(each.text, width, f"{each.code:<5}", " " * 5)
+    ]
     ending = [*codes, *wrapped(f"{_BASIS} Details: --details", width)]
     said = 6 if together is None else 6 + len(wrapped(together, width))
     _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - said)
@@ -102,7 +97,6 @@ def _range(size: SizeResult) -> str:
 
 
 def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> None:
-    """A line for each page size of each machine, `most` at most."""
     shown = table("machine", "pages", "walks", "time", "range", "")
     shown.columns[-1].justify = "left"
     rows = [(result, size) for result in machines for size in result.sizes]
@@ -135,10 +129,6 @@ def _run_words(report: MachineEstimates) -> str:
         f"{units.time(report.run.wall_ns)} natively, simulated once for all in "
         f"{units.time(report.simulated_ns)}"
     )
-
-
-def _caveat(caveat: MachineCaveat, width: int) -> list[str]:
-    return wrapped(caveat.text, width, f"{caveat.code:<5}", " " * 5)
 
 
 def _words(console: Console, text: str) -> None:
@@ -179,7 +169,6 @@ def _machine(result: MachineResult, console: Console) -> None:
 
 
 def _effects(result: MachineResult, console: Console) -> None:
-    """Which guesses the ranges come from."""
     for size in result.sizes[1:]:
         parts = [
             f"{each.figure} -{each.below:.2f} +{each.above:.2f}"
@@ -192,7 +181,6 @@ def _effects(result: MachineResult, console: Console) -> None:
 
 
 def _levels(geometry: PageSizeGeometry | None) -> tuple[str, str]:
-    """First and second level for data."""
     if geometry is None:
         return units.NOT_OBTAINED, units.NOT_OBTAINED
     return _level(geometry.dtlb), _level(geometry.stlb)
@@ -203,7 +191,6 @@ def _level(level: TlbLevel | None) -> str:
 
 
 def _data(counts: Sides | None) -> tuple[str, ...]:
-    """Misses of the first level, hits of the second, and walks."""
     if counts is None:
         return (units.NOT_OBTAINED,) * 3
     sides = [seen for side, seen in counts.items() if side != "fetch"]
@@ -212,3 +199,38 @@ def _data(counts: Sides | None) -> tuple[str, ...]:
         units.count(sum(seen.stlb_hits for seen in sides)),
         units.count(sum(seen.stlb_misses for seen in sides)),
     )
+
+
+def best_of(result: MachineResult) -> SizeResult | None:
+    """The larger page size with the least time; None: none was timed."""
+    timed = [size for size in result.sizes[1:] if size.time_ratio is not None]
+    return min(timed, key=_ratio_of) if timed else None
+
+
+def best_first(machines: Sequence[MachineResult]) -> list[tuple[MachineResult, SizeResult | None]]:
+    """The machines with their best sizes, what saves most first, what is not known last."""
+    found = [(result, best_of(result)) for result in machines]
+    return sorted(found, key=lambda pair: (pair[1] is None, pair[1] and _ratio_of(pair[1])))
+
+
+def plain_sentence(machines: Sequence[MachineResult]) -> str | None:
+    """What all of them come to, in one sentence; None if there is only one."""
+    timed = [(result, size) for result, size in best_first(machines) if size is not None]
+    if len(machines) < 2 or not timed:
+        return None
+    parts = [f"on {result.machine.title} {_saves(size)}" for result, size in timed]
+    text = f"{', '.join(parts)}."
+    return text[0].upper() + text[1:]
+
+
+def _saves(size: SizeResult) -> str:
+    ratio = size.time_ratio
+    assert ratio is not None
+    pages = units.size(size.size.page_bytes)
+    low, value, high = (round(100 * (1 - end)) for end in (ratio.high, ratio.value, ratio.low))
+    return f"{pages} pages save {value} % ({low} to {high})"
+
+
+def _ratio_of(size: SizeResult) -> float:
+    assert size.time_ratio is not None
+    return size.time_ratio.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which figures of a published core are guesses, and what is the core if one of them is wrong?
+"""Guesses among a published core's figures, and the core if one of them is wrong.
 
 Each guess is tried at one end of its range, the one farther away. The other end is taken to have
 the opposite effect in proportion.
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tlbcost.machines.patterns import TYPICAL, Pattern, ratio
 from tlbcost.machines.published_timing import CoreFigures, modelled
 from tlbcost.processors.geometry import Level, PageSizeGeometry, TlbLevel
 from tlbcost.processors.published import PublishedCore
@@ -19,6 +18,8 @@ from tlbcost.simulator.core import Core
 # Levels that data go through: those of code alone hardly matter.
 _DATA: tuple[Level, ...] = ("dtlb", "stlb")
 OTHERS = "others"
+_LINE, _ENTRY = 64, 8
+_DIRECTORY_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,6 @@ class Unknown:
 
     @property
     def tried(self) -> float:
-        """The end that is farther away."""
         return self.high if self.high - self.value >= self.value - self.low else self.low
 
     @property
@@ -42,6 +42,15 @@ class Unknown:
         far = abs(self.tried - self.value)
         near = min(self.high - self.value, self.value - self.low)
         return -near / far if far else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Random reads of `bytes`; `dependent`: each waits for the one before."""
+
+    words: str
+    bytes: int
+    dependent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,6 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The figure's, or that it is several."""
         return self.unknowns[0].name if len(self.unknowns) == 1 else OTHERS
 
     @property
@@ -69,7 +77,6 @@ class Variant:
 def unknowns_of(
     core: PublishedCore, known: CoreFigures, sizes: Sequence[int]
 ) -> tuple[Unknown, ...]:
-    """All guesses that these page sizes depend on."""
     figures = [
         Unknown(name, figure.value, figure.low, figure.high)
         for name, figure in known.figures.items()
@@ -90,9 +97,7 @@ def ranked(
     base: PageSizeGeometry,
     huge: PageSizeGeometry,
 ) -> list[tuple[Unknown, dict[Pattern, float]]]:
-    """By how much each changes the time of typical patterns on huge pages, relative to base pages;
-    the most important first.
-    """
+    """Changes of the patterns' time on huge pages by each unknown, the most important first."""
     before = {pattern: ratio(value, base, huge, pattern) for pattern in TYPICAL}
     found = []
     for each in unknowns:
@@ -143,8 +148,75 @@ def _with(pages: PageSizeGeometry, unknown: Unknown) -> PageSizeGeometry:
 
 
 def _sized(level: TlbLevel, entries: float) -> TlbLevel:
-    """About as many entries, in whole sets."""
     if level.ways == level.entries:
         return TlbLevel(round(entries), round(entries))
     sets = max(1, round(entries / level.ways))
     return TlbLevel(sets * level.ways, level.ways)
+
+
+TYPICAL = (
+    Pattern("reads one after the other in 64 MiB", 64 << 20, dependent=True),
+    Pattern("reads one after the other in 4 GiB", 4 << 30, dependent=True),
+    Pattern("independent reads in 4 GiB", 4 << 30, dependent=False),
+)
+
+
+def ratio(
+    value: Mapping[str, float], base: PageSizeGeometry, huge: PageSizeGeometry, pattern: Pattern
+) -> float:
+    """Time on huge pages over that on base pages, by a formula that ranks the figures of a core.
+
+    Caches and TLBs hold their share of what is read; data and page tables share the caches.
+    """
+    return _cycles(value, huge, pattern) / _cycles(value, base, pattern)
+
+
+def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: Pattern) -> float:
+    size, footprint = pages.page_size_bytes, pattern.bytes
+    tables = max(footprint // size * _ENTRY, _LINE)
+    missed = 1 - _held(pages.dtlb, size, footprint)
+    walks = 1 - max(_held(pages.stlb, size, footprint), 1 - missed)
+    data = _latency(value, footprint, footprint + tables)
+    walk = _latency(value, tables, footprint + tables)
+    if size < _DIRECTORY_BYTES:
+        cached = min(1.0, value["page_directories"] * _DIRECTORY_BYTES / footprint)
+        walk += (1 - cached) * value["l2_cycles"]
+    looked_up = missed * value["stlb_hit_cycles"]
+    if pattern.dependent:
+        return data + looked_up + walks * (walk + value.get("walk_latency_cycles", 0))
+    lines = 1 + walks
+    return (
+        max(
+            4 / value["width"],
+            data / min(value["fill_buffers"], value["reorder_buffer"] / 8),
+            lines * value["memory_line_cycles"],
+            (looked_up + walks * (walk + value["walk_cycles"])) / value["walkers"],
+        )
+        + value["l1d_cycles"] / 2
+    )
+
+
+def _held(level: TlbLevel | None, page_bytes: int, footprint: int) -> float:
+    return 0.0 if level is None else min(1.0, level.entries * page_bytes / footprint)
+
+
+def _latency(value: Mapping[str, float], part: int, all_bytes: int) -> float:
+    """Mean latency of lines of `part` bytes, where all that is read has `all_bytes`.
+
+    Tables that are small are read more often, line by line, than the data: half of each cache is
+    theirs, and more of a last-level cache that keeps what is accessed again.
+    """
+    own = all_bytes if part > all_bytes // 2 else 2 * part
+    kept = own if own == all_bytes else part * (2 - value.get("l3_adaptive", 0) / 100)
+    shares = (
+        (value["l1d_bytes"] / own, value["l1d_cycles"]),
+        (value["l2_bytes"] / own, value["l2_cycles"]),
+        (value["l3_bytes"] / kept, value["l3_cycles"]),
+        (1.0, value["memory_ns"] * value["ghz"]),
+    )
+    total = before = 0.0
+    for held, cycles in shares:
+        share = min(1.0, held)
+        total += max(share - before, 0.0) * cycles
+        before = max(before, share)
+    return total

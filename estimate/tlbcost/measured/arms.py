@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do huge pages save a running program? Copies of it did the same work on both.
+"""Gain of a running program: its copies do the same work on both page sizes.
 
 A copy has three arms: two on base pages, and one on huge pages. Each does a few slices, one
 after the other; the arms take turns.
@@ -18,8 +18,7 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import TableFormat, read_table
 from tlbcost.copies.run import Also, reason_of
-from tlbcost.measured.record import MeasuredGain
-from tlbcost.measured.statistics import mean_of_copies, repeated
+from tlbcost.measured.record import MeasuredGain, mean_of_copies, repeated
 
 _FEWEST_COPIES = 4
 # Copies that say something stand for less of the time than this: too much is not known.
@@ -66,7 +65,14 @@ def measured_in_arms(
     ]
     dropped = _dropped(attempts, slices)
     if len(copies) < _FEWEST_COPIES:
-        return _too_few(copies, attempts, dropped)
+        copies_word = "copy" if len(copies) == 1 else "copies"
+        text = f"{len(copies)} {copies_word} could be measured, and {_FEWEST_COPIES} are needed"
+        if not dropped:
+            return text if len(attempts) else "it ended before a copy was made"
+        worst = max(dropped, key=lambda word: dropped[word])
+        if worst.startswith("refused-"):
+            return reason_of(worst)
+        return f"{text}: {_REASONS.get(worst, worst)}"
     seen = sum(copy.weight_ns for copy in copies) / (sum(weights.values()) or 1)
     if seen < _LEAST_SEEN:
         return f"copies that could be measured stand for {100 * seen:.0f} % of its time"
@@ -125,10 +131,7 @@ def _frame(
 
 
 def _weights(attempts: pd.DataFrame) -> dict[str, float]:
-    """The program's user time that each copy stands for.
-
-    An instant at which the worker was busy is one like that before it.
-    """
+    """User time that each copy represents; one skipped by a busy worker goes to the last copy."""
     weights: dict[str, float] = {}
     times = attempts["user_ns"].fillna(0.0).tolist()
     last, last_run = "", -1
@@ -167,17 +170,6 @@ def _dropped(attempts: pd.DataFrame, slices: pd.DataFrame) -> dict[str, int]:
     found = slices.loc[slices["outcome"] != _GOOD, "outcome"].value_counts().to_dict()
     left = attempts.loc[~attempts["result"].isin(["followed", "busy"]), "result"].value_counts()
     return {str(word): int(n) for word, n in {**left.to_dict(), **found}.items()}
-
-
-def _too_few(copies: Sequence[_Copy], attempts: pd.DataFrame, dropped: dict[str, int]) -> str:
-    copies_word = "copy" if len(copies) == 1 else "copies"
-    text = f"{len(copies)} {copies_word} could be measured, and {_FEWEST_COPIES} are needed"
-    if not dropped:
-        return text if len(attempts) else "it ended before a copy was made"
-    worst = max(dropped, key=lambda word: dropped[word])
-    if worst.startswith("refused-"):
-        return reason_of(worst)
-    return f"{text}: {_REASONS.get(worst, worst)}"
 
 
 def _huge_part(slices: pd.DataFrame) -> float | None:

@@ -61,7 +61,19 @@ def named(text: str) -> Method:
     if text.startswith("env:"):
         return _environment(text, shlex.split(text.removeprefix("env:")))
     if name == "allocator" and value:
-        return _allocator(Path(value))
+        path = Path(value)
+        if not path.is_file() or not os.access(path, os.R_OK):
+            raise TlbcostError(
+                f"no allocator to be read at {path}", "--with allocator=/path/to/lib.so", USAGE
+            )
+        return Method(
+            f"allocator={path}",
+            f"{path.name} instead of the C library's malloc",
+            "malloc",
+            huge_page_bytes(),
+            {"LD_PRELOAD": str(path.resolve())},
+            notes=("the other malloc itself is part of what was measured, besides its huge pages",),
+        )
     raise TlbcostError(f"there is no method {text}", f"--with one of: {KNOWN}", USAGE)
 
 
@@ -120,14 +132,12 @@ def candidates(seen: Seen, *, system: bool, traced: bool) -> list[Method]:
 
 
 def is_disabled(seen: Seen) -> bool:
-    """The program has transparent huge pages off, and not because it inherits that from us."""
     anonymous = sum(mapping.anonymous_bytes for _, mapping in seen)
     off = sum(mapping.anonymous_bytes for _, mapping in seen if mapping.disabled)
     return 2 * off > anonymous and not process_disabled(os.getpid())
 
 
 def is_shared(seen: Seen) -> bool:
-    """Most of its memory is shared or of files, which no switch puts on huge pages."""
     anonymous = sum(mapping.anonymous_bytes for _, mapping in seen)
     resident = sum(mapping.resident_bytes for _, mapping in seen)
     return resident - anonymous > max(anonymous, _LEAST_SHARED_BYTES)
@@ -319,23 +329,7 @@ def _hugectl_settings(kinds: set[str]) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def _allocator(path: Path) -> Method:
-    if not path.is_file() or not os.access(path, os.R_OK):
-        raise TlbcostError(
-            f"no allocator to be read at {path}", "--with allocator=/path/to/lib.so", USAGE
-        )
-    return Method(
-        f"allocator={path}",
-        f"{path.name} instead of the C library's malloc",
-        "malloc",
-        huge_page_bytes(),
-        {"LD_PRELOAD": str(path.resolve())},
-        notes=("the other malloc itself is part of what was measured, besides its huge pages",),
-    )
-
-
 def _environment(name: str, assignments: list[str]) -> Method:
-    """Any switch that a program reads from its environment."""
     variables = dict(each.split("=", 1) for each in assignments if "=" in each)
     if len(variables) != len(assignments) or not variables or "" in variables:
         raise TlbcostError(

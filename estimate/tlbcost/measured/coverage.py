@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much of the memory that a method should reach was on huge pages, and why not the rest?"""
+"""Share of a method's memory that was on huge pages, and why the rest was not."""
 
 from __future__ import annotations
 
@@ -24,20 +24,15 @@ _JAVA = "java has -XX:+UseTransparentHugePages and -XX:+UseLargePages"
 
 
 def covered_fraction(method: Method, backing: PeakMemory | None) -> float | None:
-    """The share on huge pages of the memory that the method should reach; None: not known."""
     return None if backing is None else backing.reached_fraction(method.reach)
 
 
 def is_proven(method: Method, backing: PeakMemory | None) -> bool:
-    """Whether enough of what the method should reach was seen on huge pages."""
     return (covered_fraction(method, backing) or 0.0) >= PROVEN_FRACTION
 
 
 def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> str:
-    """One sentence or two, without a period at the end; while the system is as in the run.
-
-    `path`: the program, whose name is left out where memory is its own.
-    """
+    """One sentence or two, without a final period; true while the system is as in the run."""
     reachable = backing.reachable_bytes(method.reach)
     left = reachable - backing.reached_bytes(method.reach)
     reached = backing.parts(method.reach)
@@ -78,7 +73,6 @@ def heeds_tunables(backing: PeakMemory) -> bool:
 
 
 def _where(part: MemoryPart, path: Path | None) -> str:
-    """Which memory it is, and how much of it is on base pages."""
     words = {
         "heap": "the heap",
         "stack": "the stack",
@@ -96,7 +90,11 @@ def _where(part: MemoryPart, path: Path | None) -> str:
 def _why(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     if part.kind in ("file", "stack"):
         return "the kernel rarely provides huge pages for it"
-    deaf = _deafness(part, method, backing) if _by_environment(method) else None
+    deaf = (
+        _deafness(part, method, backing)
+        if (bool(method.environment) or method.name.startswith("hugectl"))
+        else None
+    )
     if deaf is not None:
         return deaf
     return (
@@ -106,13 +104,7 @@ def _why(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     )
 
 
-def _by_environment(method: Method) -> bool:
-    """Whether it depends on what the program's C library makes of its environment."""
-    return bool(method.environment) or method.name.startswith("hugectl")
-
-
 def _deafness(part: MemoryPart, method: Method, backing: PeakMemory) -> str | None:
-    """Why this program cannot hear of the method."""
     if part.program is None:
         return None
     found = program_of(part.program, _mapped(backing, part.program))

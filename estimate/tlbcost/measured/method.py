@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does one way to give a program huge pages need, and how is the system made ready for it?"""
+"""One way to huge pages: its needs, and the system made ready for it."""
 
 from __future__ import annotations
 
@@ -64,18 +64,12 @@ class Method:
         return self.needs_root or self.pool_bytes is not None
 
     def check(self) -> None:
-        """Raise TlbcostError with exit code 4 if it cannot be prepared by this user.
-
-        Whether a pool has enough pages is known only after a run.
-        """
+        """Raise TlbcostError (4) if this user cannot prepare it; pools are checked after a run."""
         if not hints.is_root():
             self._change(None)
 
     def prepare(self, settings: Settings | None, run: Run) -> None:
-        """Make the system ready for runs on huge pages, given one on base pages.
-
-        Raises TlbcostError with exit code 4 if it cannot be: without `settings` nothing is changed.
-        """
+        """Make the system ready, given a run on base pages. Raises TlbcostError (4)."""
         self._change(settings)
         if self.pool_bytes is None:
             return
@@ -85,7 +79,17 @@ class Method:
             if self.mount:
                 settings.mount_hugetlbfs(self.pool_bytes)
             return
-        self._check_pool(pages, self.pool_bytes)
+        free = hugetlb.free_pages(self.pool_bytes)
+        if free < pages:
+            command = (
+                f"tlbcost pool reserve --page-size {hugetlb.size_name(self.pool_bytes)} {pages}"
+            )
+            raise TlbcostError(
+                f"{self.name} needs {pages} free huge pages of {units.size(self.pool_bytes)}, "
+                f"and there are {free}",
+                hints.as_root(command),
+                CANNOT_MEASURE,
+            )
 
     def _change(self, settings: Settings | None) -> None:
         for path, value in self.settings:
@@ -99,19 +103,7 @@ class Method:
                 )
             settings.write(path, value)
 
-    def _check_pool(self, pages: int, size: int) -> None:
-        free = hugetlb.free_pages(size)
-        if free < pages:
-            command = f"tlbcost pool reserve --page-size {hugetlb.size_name(size)} {pages}"
-            raise TlbcostError(
-                f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
-                f"are {free}",
-                hints.as_root(command),
-                CANNOT_MEASURE,
-            )
-
     def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a run on huge pages, made from that of the runs on base pages."""
         return {**base, **joined(base, self.environment)}
 
 
@@ -141,10 +133,7 @@ def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
 
 
 def drop_huge_page_requests(announce: Callable[[str], None]) -> tuple[str, ...]:
-    """Take what asks for huge pages out of our environment: estimates are of base pages, too.
-
-    Returns the sentences about it, which were announced.
-    """
+    """Remove requests for huge pages from our environment; returns the sentences announced."""
     environment, notes = base_environment()
     for note in notes:
         announce(note)

@@ -33,20 +33,16 @@ _MADV_POPULATE_WRITE = 23
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
-    """A run, and its memory at the peak; `why_not` if that was not seen."""
-
     run: Run
     backing: PeakMemory | None
     why_not: str = ""
 
     @property
     def peak_bytes(self) -> int:
-        """All memory at the peak."""
         return _peak_bytes(self.run, self.backing)
 
     @property
     def sized_run(self) -> Run:
-        """The run, with all memory at its peak instead of the largest process's."""
         return replace(self.run, max_rss_bytes=self.peak_bytes)
 
 
@@ -64,7 +60,6 @@ class Pair:
 
     @property
     def base_peak_bytes(self) -> int:
-        """All memory at the peak of the run on base pages."""
         return _peak_bytes(self.base, self.base_backing)
 
     @property
@@ -74,8 +69,6 @@ class Pair:
 
 
 class PairRunner:
-    """Runs one program on base pages, which prctl(2) enforces, and on huge pages by a method."""
-
     def __init__(
         self,
         launcher: Launcher,
@@ -84,7 +77,6 @@ class PairRunner:
         progress: RunProgress,
         code: int = 0,
     ) -> None:
-        """`code`: the exit code that a run must have."""
         self._launcher = launcher
         self._progress = progress
         self._argv = argv
@@ -126,10 +118,7 @@ class PairRunner:
     def _together(
         self, method: Method, cpus: frozenset[int], *, huge_first: bool
     ) -> tuple[Witnessed, Witnessed] | None:
-        """Both in turns; None: that is not possible, and is not tried again.
-
-        The first one runs alone for a moment, and the other one at its end: they change places.
-        """
+        """Both in turns, or None if impossible; each runs alone for a moment at one end."""
         samplers = PeakSampler(), PeakSampler()
         ways = (
             Way(tuple(self._argv), self._environment, False, samplers[0].start),
@@ -168,11 +157,7 @@ class PairRunner:
         try:
             with self._progress.run(own_output=not again) as tick:
                 outcome = self._launcher.execute(
-                    argv,
-                    discard=again,
-                    environment=environment,
-                    tick=tick,
-                    started=sampler.start,
+                    argv, discard=again, environment=environment, tick=tick, started=sampler.start
                 )
         finally:
             self._launcher.transparent = inherited
@@ -195,9 +180,7 @@ class PairRunner:
         elif self._launcher.runs == 1:
             hint = "fix the program first"
         return TlbcostError(
-            f"{self._argv[0]} {outcome.describe()} {pages}{said}",
-            hint,
-            outcome.code or TOOL_FAILED,
+            f"{self._argv[0]} {outcome.describe()} {pages}{said}", hint, outcome.code or TOOL_FAILED
         )
 
 

@@ -21,8 +21,7 @@ from tlbcost.measured import catalog
 from tlbcost.measured.coverage import explain
 from tlbcost.measured.method import Method
 from tlbcost.measured.pairs import Pair, PairRunner
-from tlbcost.measured.record import MeasuredGain, TriedMethod
-from tlbcost.measured.statistics import decides, mean_of_pairs, more_pairs
+from tlbcost.measured.record import MeasuredGain, TriedMethod, decides, mean_of_pairs, more_pairs
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.settings.change import Settings, system_settings
@@ -65,17 +64,14 @@ class Asked:
 
     @property
     def run_s(self) -> float:
-        """How long one run takes, at least."""
         return max(self.run.cpu_ns, self.run.wall_ns) / 1e9
 
     @property
     def seconds(self) -> float:
-        """The time for all pairs."""
         usual = max(_USUAL_BUDGET_S, 2 * MIN_PAIRS * self.run_s)
         return usual if self.budget_s is None else self.budget_s
 
     def fits(self) -> bool:
-        """Whether the fewest pairs end within the budget."""
         return 2 * MIN_PAIRS * self.run_s <= self.seconds
 
 
@@ -130,7 +126,6 @@ def _no_method(seen: Seen) -> str:
 
 @contextlib.contextmanager
 def _ready(method: Method) -> Iterator[None]:
-    """The system as the method needs it; put back afterwards."""
     with contextlib.ExitStack() as stack:
         if method.needs_root:
             settings: Settings = stack.enter_context(system_settings(say))
@@ -198,7 +193,12 @@ class _Pairs:
                 say(f"{self.method.name}: {self.why_not}")
                 return
             if len(self.done) in _TOLD:
-                self._say()
+                user = self._mean(_user_time)
+                say(
+                    f"after {len(self.done)} pairs: {units.percent(user.value)} of the time saved "
+                    f"in user mode ({units.range_of(user)}), {units.percent(self.total().value)} "
+                    f"in all ({units.range_of(self.total())})"
+                )
 
     def _wants_more(self) -> bool:
         n = len(self.done)
@@ -212,14 +212,6 @@ class _Pairs:
             return False
         half = (total.high - total.low) / 2
         return half > (_DECIDED_FRACTION if decides(total) else _ENOUGH_FRACTION)
-
-    def _say(self) -> None:
-        user = self._mean(_user_time)
-        say(
-            f"after {len(self.done)} pairs: {units.percent(user.value)} of the time saved in user "
-            f"mode ({units.range_of(user)}), {units.percent(self.total().value)} in all "
-            f"({units.range_of(self.total())})"
-        )
 
     def total(self) -> Interval:
         return self._mean(_cpu_time)
@@ -239,7 +231,6 @@ class _Pairs:
         )
 
     def found(self, others: tuple[TriedMethod, ...], *, in_turns: bool) -> MeasuredGain:
-        """What all pairs say."""
         parts = [part for pair in self.done if (part := _huge_part(pair)) is not None]
         cpu_s = fmean(pair.base.cpu_ns for pair in self.done) / 1e9
         system = self._mean(_system_time)

@@ -85,7 +85,6 @@ class Area:
 
 
 def reaches_of(geometry: Geometry) -> Reaches:
-    """The TLB's reach on base and on huge pages."""
     return _reach(geometry, geometry.base), _reach(geometry, geometry.huge)
 
 

@@ -47,7 +47,9 @@ class Standing:
 
 
 def backing_of(mapping: Mapping) -> Backing:
-    """What the kernel said of one mapping, as regions have it."""
+    growing: Growing | None = "brk" if mapping.kind == "heap" else None
+    if growing is None and mapping.name == smaps.ARENA:
+        growing = "arena"
     return Backing(
         mapping.start,
         mapping.end,
@@ -60,19 +62,12 @@ def backing_of(mapping: Mapping) -> Backing:
         mapping.offset_bytes,
         mapping.device,
         mapping.malloc_block_bytes,
-        _growing(mapping),
+        growing,
         mapping.disabled,
     )
 
 
-def _growing(mapping: Mapping) -> Growing | None:
-    if mapping.kind == "heap":
-        return "brk"
-    return "arena" if mapping.name == smaps.ARENA else None
-
-
 def kind_of(mapping: Mapping, settings: HugeSettings) -> MemoryKind:
-    """What kind of memory a mapping is."""
     name = mapping.name
     if mapping.hugetlb_bytes or "ht" in (mapping.flags or ()):
         return "hugetlbfs"

@@ -22,19 +22,16 @@ from tlbcost.memory import smaps
 _PAGES = 16384
 # Page-table entries in a cache line.
 _ENTRIES = 8
-_FRAME = (1 << 55) - 1
-_PRESENT = 1 << 63
+FRAME = (1 << 55) - 1
+PRESENT = 1 << 63
 # At most this many of a program's pages are looked up, in runs of this length: lines have their
 # pages near each other.
 _MOST_PAGES, _RUN_PAGES = 1 << 18, 1 << 12
-_ENTRY = struct.Struct("=Q")
+ENTRY = struct.Struct("=Q")
 
 
 def isolated_pages() -> int | None:
-    """Of the first 16384 base pages that a process gets, how many share their line with no other?
-
-    None if that is unknown.
-    """
+    """Pages alone in their line, of the first 16384 that a process gets; None if unknown."""
     frames = _frames(_PAGES)
     if frames is None:
         return None
@@ -57,8 +54,7 @@ class Entries:
 
     def isolated(self) -> int | None:
         """Pages that share their line with no other; None: there are none, or frames are hidden."""
-        entries = [entry for (entry,) in _ENTRY.iter_unpack(self.raw) if entry & _PRESENT]
-        frames = [entry & _FRAME for entry in entries]
+        frames = [entry & FRAME for (entry,) in ENTRY.iter_unpack(self.raw) if entry & PRESENT]
         return isolated(frames) * self.every if frames and all(frames) else None
 
 
@@ -73,16 +69,19 @@ def entries_of(pid: int, mappings: Iterable[smaps.Mapping]) -> Entries | None:
     ]
     every = max(1, -(-sum(pages for _, pages in runs) // _MOST_PAGES))
     try:
-        with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap:
-            found = [
-                os.pread(pagemap.fileno(), pages * _ENTRY.size, first * _ENTRY.size)
-                for first, pages in runs[::every]
-            ]
+        return Entries(b"".join(read_pagemap(pid, runs[::every])), every)
     except OSError:
         return None
-    # A mapping that was cut short during the read may end within an entry.
-    raw = b"".join(part[: len(part) // _ENTRY.size * _ENTRY.size] for part in found)
-    return Entries(raw, every)
+
+
+def read_pagemap(pid: int | str, runs: Iterable[tuple[int, int]]) -> list[bytes]:
+    """Entries of /proc/PID/pagemap for each run of (first page, pages). Raises OSError."""
+    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as file:
+        parts = (
+            os.pread(file.fileno(), pages * ENTRY.size, first * ENTRY.size) for first, pages in runs
+        )
+        # A mapping that is cut short during the read may end within an entry.
+        return [part[: len(part) // ENTRY.size * ENTRY.size] for part in parts]
 
 
 def _frames(pages: int) -> list[int] | None:
@@ -92,14 +91,10 @@ def _frames(pages: int) -> list[int] | None:
             memory.madvise(mmap.MADV_NOHUGEPAGE)
             for page in range(pages):
                 memory[page * size] = 1
-            start = _address_of(memory)
-            with Path("/proc/self/pagemap").open("rb", buffering=0) as pagemap:
-                entries = os.pread(
-                    pagemap.fileno(), pages * _ENTRY.size, start // size * _ENTRY.size
-                )
+            (entries,) = read_pagemap("self", [(_address_of(memory) // size, pages)])
     except (OSError, ValueError):
         return None
-    frames = [entry & _FRAME for (entry,) in _ENTRY.iter_unpack(entries)]
+    frames = [entry & FRAME for (entry,) in ENTRY.iter_unpack(entries)]
     return frames if len(frames) == pages and all(frames) else None
 
 

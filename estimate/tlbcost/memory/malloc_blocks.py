@@ -28,10 +28,7 @@ _USERFAULTFD = frozenset({"um", "uw", "ui"})
 
 
 def with_malloc_blocks(pid: int, mappings: Sequence[Mapping]) -> list[Mapping]:
-    """The mappings, the largest anonymous ones with the size of the block that they begin with.
-
-    What may not be read keeps None: the process has ended, or is not ours to trace.
-    """
+    """The mappings, the largest with the size of the block that they begin with, where readable."""
     asked = sorted(filter(_may_be, mappings), key=_base_bytes, reverse=True)[:_MOST_MAPPINGS]
     if not asked:
         return list(mappings)

@@ -57,7 +57,11 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
         if number:
             console.print()
         _head(console, maps, process)
-        listed = process.areas if details else _largest(process, len(shown))
+        listed: Sequence[Area] = process.areas
+        if not details:
+            # Those with most use, in the order of all.
+            most = sorted(listed, key=lambda area: -area.used_bytes)[: _MOST_ROWS // len(shown)]
+            listed = [a for a in listed if a in most and a.used_bytes >= _SMALL_BYTES]
         _beyond(console, maps, process, details=details)
         if details:
             _system(console, maps, process)
@@ -71,15 +75,13 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
         console.print(_cost(process.looking_ns, process.clearing_ns))
 
 
-def _largest(process: ProcessMemory, processes: int) -> Sequence[Area]:
-    """The mappings that a summary lists, in the order of their addresses."""
-    by_use = sorted(process.areas, key=lambda area: -area.used_bytes)[: _MOST_ROWS // processes]
-    return [area for area in process.areas if area in by_use and area.used_bytes >= _SMALL_BYTES]
-
-
 def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
     if maps.argv is None:
-        what = f"process {process.pid}, {_called(process)}"
+        # By the name of a symlink that started it, if there was one, and its executable.
+        called = names.shown(process.program or units.NOT_OBTAINED)
+        if process.name and not PurePosixPath(called).name.startswith(process.name):
+            called = f"{process.name} ({called})"
+        what = f"process {process.pid}, {called}"
     elif len(maps.processes) > 1:
         what = f"{process.program or 'an unknown program'}, run by {_command(maps.argv)}"
     else:
@@ -91,15 +93,7 @@ def _command(argv: Sequence[str]) -> str:
     return units.middle(names.command_line(argv), _COMMAND_COLUMNS)
 
 
-def _called(process: ProcessMemory) -> str:
-    """By the name of a symlink that started it, if there was one, and its executable."""
-    path = names.shown(process.program or units.NOT_OBTAINED)
-    same = process.name is None or PurePosixPath(path).name.startswith(process.name)
-    return path if same else f"{process.name} ({path})"
-
-
 def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, details: bool) -> None:
-    """What exceeds the TLB's reach, and why it is not on huge pages."""
     used = "touched" if process.watched_s is not None else "in memory"
     reach = ", ".join(
         f"{units.size(each.reach_bytes)} on {units.size(each.page_size_bytes)} pages"
@@ -115,7 +109,10 @@ def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, detai
     most = sorted(by_reason.values(), key=lambda areas: -sum(a.used_bytes for a in areas))
     rows = grid()
     for areas in most if details else most[:_MOST_REASONS]:
-        rows.add_row("-", f"{_names(areas)}: {_why(areas)}")
+        named = [_name(area) for area in areas[:_MOST_NAMES]]
+        if len(areas) > len(named):
+            named.append(f"{len(areas) - len(named)} more")
+        rows.add_row("-", f"{', '.join(named)}: {_why(areas)}")
     console.print(rows)
 
 
@@ -145,22 +142,25 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
     columns = ["size", "in memory", "on huge", *(["touched"] if watched else [])]
     shown = table("memory", *columns, "x reach")
     for area in listed:
+        touched = (
+            units.NOT_OBTAINED if area.touched_bytes is None else units.size(area.touched_bytes)
+        )
         shown.add_row(
             shortened(_name(area), _NAME_COLUMNS),
             units.size(area.size_bytes),
             units.size(area.resident_bytes),
             units.size(area.huge_bytes),
-            *([_touched(area)] if watched else []),
+            *([touched] if watched else []),
             _times(area.reach_ratio),
         )
     if rest:
-        touched = [area.touched_bytes for area in rest if area.touched_bytes is not None]
+        bytes_touched = [area.touched_bytes for area in rest if area.touched_bytes is not None]
         shown.add_row(
             f"{len(rest)} others",
             units.size(sum(area.size_bytes for area in rest)),
             units.size(sum(area.resident_bytes for area in rest)),
             units.size(sum(area.huge_bytes for area in rest)),
-            *([units.size(sum(touched))] if watched else []),
+            *([units.size(sum(bytes_touched))] if watched else []),
             _times(sum(area.reach_ratio for area in rest)),
         )
     section(console, shown)
@@ -172,22 +172,11 @@ def _name(area: Area) -> str:
     return name_of(area.kind) if area.kind == "shared" else names.shown(area.name)
 
 
-def _names(areas: Sequence[Area]) -> str:
-    named = [_name(area) for area in areas[:_MOST_NAMES]]
-    more = len(areas) - len(named)
-    return ", ".join([*named, f"{more} more"] if more else named)
-
-
 def _why(areas: Sequence[Area]) -> str:
-    """On which pages these are, and why not on huge ones, which has one reason."""
     base = sum(area.resident_bytes - area.huge_bytes for area in areas)
     if areas[0].page_bytes is None or not base:
         return areas[0].words
     return f"{units.size(base)} not on huge pages: {areas[0].words}"
-
-
-def _touched(area: Area) -> str:
-    return units.NOT_OBTAINED if area.touched_bytes is None else units.size(area.touched_bytes)
 
 
 def _times(ratio: float) -> str:
@@ -195,7 +184,6 @@ def _times(ratio: float) -> str:
 
 
 def _cost(looking_ns: int, clearing_ns: int | None) -> str:
-    """What looking cost the process."""
     text = f"Reading its mappings took {units.time(looking_ns)}, in which it could not map memory."
     if clearing_ns is None:
         return (

@@ -37,7 +37,6 @@ class MemoryPart:
 
     @property
     def base_bytes(self) -> int:
-        """What is not on huge pages."""
         return self.resident_bytes - self.huge_bytes
 
 
@@ -65,7 +64,6 @@ class PeakMemory:
 
     @property
     def huge_bytes(self) -> int:
-        """Memory on pages larger than the base page, of any kind."""
         mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
         return (
             self.anonymous_huge_bytes
@@ -77,15 +75,12 @@ class PeakMemory:
 
     @property
     def covered_fraction(self) -> float:
-        """The huge share of all resident memory."""
         return self.huge_bytes / self.resident_bytes
 
     def reachable_bytes(self, reach: MemoryScope) -> int:
-        """Memory that a method of this reach should get onto huge pages."""
         return sum(part.resident_bytes for part in self.parts(reach))
 
     def reached_bytes(self, reach: MemoryScope) -> int:
-        """What of it is on huge pages."""
         reachable = self.reachable_bytes(reach)
         mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
         if reach in ("segments", "shared"):
@@ -93,10 +88,8 @@ class PeakMemory:
         return min(sum(part.huge_bytes for part in self.parts(reach)) + mthp, reachable)
 
     def reached_fraction(self, reach: MemoryScope) -> float | None:
-        """The huge share of it; None: there is none of that memory."""
         reachable = self.reachable_bytes(reach)
         return self.reached_bytes(reach) / reachable if reachable else None
 
     def parts(self, reach: MemoryScope) -> list[MemoryPart]:
-        """The mappings that a method of this reach should get onto huge pages."""
         return [part for part in self.mappings if part.kind in _REACHED[reach]]

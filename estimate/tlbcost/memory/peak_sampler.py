@@ -6,15 +6,14 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
 from tlbcost.memory.malloc_blocks import with_malloc_blocks
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.run import process_tree
-from tlbcost.run.copied_processes import is_copy, is_helper
-from tlbcost.system import huge_pages
+from tlbcost.run.process_tree import is_copy, is_helper
+from tlbcost.system import huge_pages, process
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
 # which takes microseconds; smaps takes 7 ms per GiB of base pages, and keeps the program from
@@ -81,19 +80,17 @@ class PeakSampler:
 
     @property
     def why_not(self) -> str:
-        """Why there is no PeakMemory, when stop() gave none."""
         if self._unreadable:
             return "its memory may not be looked at (/proc/PID/smaps: a setuid program?)"
         return "it ended before its memory could be looked at"
 
     def start(self, launcher_pid: int) -> None:
-        """Watch the descendants of this process."""
         self._launcher = launcher_pid
         self._begin()
 
     def start_at(self, pid: int, *, children: bool) -> None:
         """Watch a process that runs; with `children` its descendants."""
-        started = process_tree.start_ticks(pid)
+        started = process.start_ticks(pid)
         self._known = {} if started is None else {pid: started}
         self._descendants = children
         self._begin()
@@ -129,7 +126,7 @@ class PeakSampler:
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
             self._follow()
-            now = sum(process_tree.resident_bytes(pid) for pid in self._known)
+            now = sum(map(_resident_bytes, self._known))
             rest = time.monotonic() - last_end
             if now > _MULTIPLIED * last_bytes:
                 needed = 1
@@ -146,7 +143,10 @@ class PeakSampler:
                 last_end = time.monotonic()
                 last_bytes = max(now, last_bytes)
                 if sample is not None:
-                    self._keep(sample)
+                    self._count += 1
+                    samples = [*self._samples, sample]
+                    least = _AT_PEAK * max(each.resident_bytes for each in samples)
+                    self._samples = [each for each in samples if each.resident_bytes >= least]
 
     def _follow(self) -> None:
         known = {
@@ -164,9 +164,8 @@ class PeakSampler:
         present: list[tuple[str, smaps.Mapping]] = []
         unreadable, frames = 0, []
         for pid in self._known:
-            folder = Path(f"/proc/{pid}")
             try:
-                executable = str((folder / "exe").readlink())
+                executable = process.executable(pid)
                 text = smaps.read(pid)
             except PermissionError:
                 unreadable += 1
@@ -193,12 +192,12 @@ class PeakSampler:
             tuple(entries for entries in frames if entries is not None),
         )
 
-    def _keep(self, sample: _Sample) -> None:
-        """Keep the samples at the peak alone."""
-        self._count += 1
-        samples = [*self._samples, sample]
-        least = _AT_PEAK * max(sample.resident_bytes for sample in samples)
-        self._samples = [sample for sample in samples if sample.resident_bytes >= least]
+
+def _resident_bytes(pid: int) -> int:
+    """Bytes on pages of all sizes; 0 for a process that is gone."""
+    status = process.status(pid)
+    sizes = (status.get(key, "0 kB") for key in ("VmRSS", "HugetlbPages"))
+    return 1024 * sum(int(size.removesuffix(" kB")) for size in sizes)
 
 
 def _middle(samples: list[_Sample]) -> _Sample | None:

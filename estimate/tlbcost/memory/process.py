@@ -8,6 +8,7 @@ takes the same lock.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.smaps import Mapping
 from tlbcost.run.launch import Launcher
 from tlbcost.run.program import resolve, start_failure
-from tlbcost.system import hints
+from tlbcost.system import hints, process
 from tlbcost.system.huge_pages import huge_settings, process_disabled
 
 # The program is not timed.
@@ -57,9 +58,17 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
     Raises TlbcostError: 1 if there is no such process, 4 if it may not be looked at, has no
     memory of its own or the kernel does not report it.
     """
-    folder = _folder(pid)
-    clearing_ns = None if touched_s is None else _mark_unused(pid, folder)
+    folder = Path(f"/proc/{pid}")
+    if not folder.is_dir():
+        raise process.gone(pid)
+    clearing_ns = None
     if touched_s is not None:
+        begin = time.monotonic_ns()
+        try:
+            (folder / "clear_refs").write_text("1", encoding="ascii")
+        except OSError as error:
+            raise _refused(pid, folder, error, "clear_refs") from error
+        clearing_ns = time.monotonic_ns() - begin
         time.sleep(touched_s)
     begin = time.monotonic_ns()
     try:
@@ -68,8 +77,10 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
         raise _refused(pid, folder, error, "smaps") from error
     looking_ns = time.monotonic_ns() - begin
     if not text:
-        raise _without_memory(pid, folder)
-    program = _program(folder)
+        raise _without_memory(pid)
+    program = None
+    with contextlib.suppress(OSError):
+        program = process.executable(pid)
     settings = huge_settings(pid)
     areas = areas_of(
         smaps.parse(text, program),
@@ -81,7 +92,7 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
     return ProcessMemory(
         pid=pid,
         program=program,
-        name=_name(folder),
+        name=process.name(pid),
         thp_mode=settings.thp,
         thp_defrag=settings.defrag,
         shmem_enabled=settings.shmem,
@@ -95,10 +106,7 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
 def run_program(
     launcher: Launcher, argv: Sequence[str], reaches: Reaches
 ) -> tuple[int, tuple[ProcessMemory, ...]]:
-    """Run a program; its exit code, and the memory of its processes when they had most.
-
-    Raises TlbcostError with the program's own exit code, else 4, if nothing was seen.
-    """
+    """Exit code, and memory at the peak. Raises TlbcostError, its code or 4, without any."""
     path = resolve(argv[0])
     sampler = PeakSampler(_REST)
     with sigint_left_to_the_program():
@@ -130,52 +138,14 @@ def run_program(
     )
 
 
-def _folder(pid: int) -> Path:
-    folder = Path(f"/proc/{pid}")
-    if not folder.is_dir():
-        raise _gone(pid)
-    return folder
-
-
-def _program(folder: Path) -> str | None:
-    try:
-        return str((folder / "exe").readlink())
-    except OSError:
-        return None
-
-
-def _name(folder: Path) -> str | None:
-    try:
-        return (folder / "comm").read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
-def _mark_unused(pid: int, folder: Path) -> int:
-    """Mark all pages unused; the time it took in ns."""
-    begin = time.monotonic_ns()
-    try:
-        (folder / "clear_refs").write_text("1", encoding="ascii")
-    except OSError as error:
-        raise _refused(pid, folder, error, "clear_refs") from error
-    return time.monotonic_ns() - begin
-
-
-def _gone(pid: int) -> TlbcostError:
-    return TlbcostError(f"there is no process {pid}", "ps -e lists them")
-
-
-def _without_memory(pid: int, folder: Path) -> TlbcostError:
-    """Nothing in smaps: a thread of the kernel, or a process that has ended."""
-    try:
-        state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-    except OSError:
-        return _gone(pid)
-    what = (
-        "it has ended, and its parent has not noticed yet" if state.split()[:1] == ["Z"] else None
-    )
+def _without_memory(pid: int) -> TlbcostError:
+    stat = process.stat(pid)
+    if stat is None:
+        return process.gone(pid)
+    ended = stat.state == "Z"
+    what = "it has ended, and its parent has not noticed yet" if ended else "it is a kernel thread"
     return TlbcostError(
-        f"process {pid} has no memory: {what or 'it is a kernel thread'}",
+        f"process {pid} has no memory: {what}",
         "ps -e lists the processes",
         CANNOT_MEASURE,
     )
@@ -183,7 +153,7 @@ def _without_memory(pid: int, folder: Path) -> TlbcostError:
 
 def _refused(pid: int, folder: Path, error: OSError, file: str) -> TlbcostError:
     if error.errno in (errno.ESRCH,) or not folder.is_dir():
-        return _gone(pid)
+        return process.gone(pid)
     if error.errno in (errno.EACCES, errno.EPERM):
         return TlbcostError(
             f"the memory of process {pid} may not be read: {folder / file}: {error.strerror}",

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from tlbcost.common import names
+from tlbcost.system import process
 
 MappingKind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
 
@@ -69,7 +69,6 @@ class Mapping:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of address space."""
         return self.end - self.start
 
     @property
@@ -100,19 +99,14 @@ def read(pid: int) -> str:
     Raises OSError; ESRCH also if the process exited during the read, since the kernel then cuts the
     text off after some of the mappings, without an error.
     """
-    folder = Path(f"/proc/{pid}")
-    text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
-    status = (folder / "status").read_text(encoding="utf-8", errors="replace")
-    if text and "\nVmRSS:" not in status:
+    text = process.read(pid, "smaps").decode(errors="replace")
+    if text and "VmRSS" not in process.status(pid):
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
     return text
 
 
 def parse(text: str, executable: str | None = None) -> list[Mapping]:
-    """The mappings in the text of an smaps file; lines that are no part of one are passed over.
-
-    `executable`: what /proc/PID/exe links to; without it no mapping is a segment.
-    """
+    """Mappings in a text of smaps. `executable`: by /proc/PID/exe; without it, no segments."""
     found: list[Mapping] = []
     segment_end: int | None = None
     blocks = list(_blocks(text.split("\n")))
@@ -147,24 +141,22 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
         if start is not None:
             if head is not None:
                 yield head, fields
-            head = _head(start)
+            device = re.fullmatch(r"([0-9a-f]{1,8}):([0-9a-f]{1,8})", start[5])
+            head = _Head(
+                int(start[1], 16),
+                int(start[2], 16),
+                start[3],
+                int(start[4], 16),
+                (int(device[1], 16), int(device[2], 16)) if device else (0, 0),
+                names.of_kernel(start[6]),
+            )
             fields = {}
     if head is not None:
         yield head, fields
 
 
-def _head(line: re.Match[str]) -> _Head:
-    numbers = re.fullmatch(r"([0-9a-f]{1,8}):([0-9a-f]{1,8})", line[5])
-    device = (int(numbers[1], 16), int(numbers[2], 16)) if numbers else (0, 0)
-    name = names.of_kernel(line[6])
-    return _Head(int(line[1], 16), int(line[2], 16), line[3], int(line[4], 16), device, name)
-
-
 def _name_arenas(heads: list[_Head]) -> None:
-    """Each arena has a heap that is not full: memory, and up to its end what is yet to be allowed.
-
-    Where there is one, full heaps are known by where they begin and end.
-    """
+    """Find them by a heap with room to grow, and then full heaps by where they begin and end."""
     reserved = {head.start: head.end for head in heads if (head.name, head.permissions) == _NONE}
     heaps = _heaps(heads)
     growing = [heap for heap in heaps if reserved.get(heap[-1].end, 1) % _ARENA_BYTES == 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would huge pages save a program, and is that worth trying? The result of every model.
+"""The predicted gain, the result of every model, and its verdict.
 
 Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, get_args
 
-from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.records import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre, median_bounds
 from tlbcost.measured.record import WORTHWHILE_FRACTION
@@ -92,7 +92,6 @@ def system_time(run: Run) -> int:
 def shares(
     runs: Sequence[Run], low_ns: float, high_ns: float, cap: Callable[[Run], int]
 ) -> Interval:
-    """A saving as a share, with the spread of the runs; no run saves more than `cap` of it."""
     low, _ = median_bounds([fraction(min(low_ns, cap(run)), run) for run in runs])
     _, high = median_bounds([fraction(min(high_ns, cap(run)), run) for run in runs])
     return Interval(centre(low, high), low, high)

@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
+from tlbcost.calibration.records import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
-from tlbcost.model.gain import (
-    PredictedGain,
-    already_huge,
-    fault_saving,
-    shares,
-    user_time,
-    verdict,
-)
+from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, shares, user_time, verdict
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import CODE, DATA, Counts, Footprint, Side
 
@@ -116,10 +109,7 @@ def _translation(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> I
 
 
 def _bound(runs: Sequence[Run], low_ns: float, high_ns: float) -> Interval:
-    """The share of all translation on base pages; its upper end is the bound itself.
-
-    Misses taken in user mode cannot cost more than the time spent there.
-    """
+    """Share of all translation, at most the user time; its upper end is the bound."""
     of_run_time = shares(runs, low_ns, high_ns, user_time)
     return Interval(of_run_time.high, of_run_time.low, of_run_time.high)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would huge pages save, by modelled windows of the program? Pure functions.
+"""The gain by modelled windows of the program.
 
 There is one window in each period of a process image's references, at a random place. The saving is
 a ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
@@ -102,7 +102,6 @@ def sample_of_copies(copied: CopiedRun) -> Sample | None:
 
 
 def shortfall(sample: Sample | None) -> str:
-    """Why the windows give no saving, if they do not."""
     if sample is None:
         return "no finished process has modelled windows"
     if sample.windows < sample.needed:
@@ -115,9 +114,7 @@ def shortfall(sample: Sample | None) -> str:
 
 
 def _saving(weighted: Sequence[tuple[float, Window]], part: float) -> Interval:
-    """1 - huge / base cycles, with its interval. For what was not modelled, from no saving to the
-    same.
-    """
+    """1 - huge / base cycles; the part that was not modelled may save nothing or as much."""
     base = sum(weight * window.base_cycles for weight, window in weighted)
     ratio = sum(weight * window.huge_cycles for weight, window in weighted) / base
     residuals = [

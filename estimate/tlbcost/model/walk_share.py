@@ -8,24 +8,35 @@ has their meaning and sources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 from typing import Literal
 
-from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
+from tlbcost.calibration.records import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
 from tlbcost.counters.count_findings import PartialSum, only_of_code
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, verdict
-from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
 
 # How the share of the cycles was obtained, best first.
 Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles"]
+# Fitted to the single-socket pairs of data/published by bench/published_gains.py, which compares
+# them with other forms, too (doc/published-gains.md).
+# Of the walk share on base pages: the mean of gain over share, and how far the gain was from that
+# line, over the root of the share, in nine cases of ten from machines that the line was not
+# fitted to.
+SHARE_SLOPE = 0.621
+SHARE_SPREAD = 0.245
+# The same for the walk cycles that huge pages eliminated, as a share of the base run; the slope is
+# that of least absolute errors.
+REMOVED_SLOPE = 0.904
+REMOVED_SPREAD = 0.208
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +68,7 @@ class Prices:
 
 
 def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
-    """Calibrated costs in cycles, from the cheapest kind to the most expensive; None: none
-    obtained.
-    """
+    """Calibrated costs in cycles, from the cheapest kind to the most expensive, if any."""
     if missing_costs(costs):
         return None
     priced = with_substitutes(costs, costs)
@@ -190,10 +199,7 @@ def _share(interval: Interval | None) -> Interval | None:
 
 
 def counted_fraction(counted: EventCounts) -> float | None:
-    """The share of the CPU time that the counted cycles stand for; None: no times are known.
-
-    Counters of user mode see the user time alone.
-    """
+    """Share of the CPU time that was counted, if times are known: in user mode, user time."""
     user, system = counted.user_ns, counted.system_ns
     if user is None or system is None or not user + system:
         return None
@@ -271,3 +277,52 @@ def predicted(
 def _difference(total: Interval, data: Interval) -> Interval:
     ends = sorted(max(0.0, each) for each in (total.low - data.low, total.high - data.high))
     return Interval(min(max(total.value - data.value, ends[0]), ends[1]), *ends)
+
+
+def expected_from_share(share: Interval | float) -> Interval:
+    """The gain on huge pages as a fraction of the base run, from its walk share alone.
+
+    `share`, 0 to 1, of cycles with a page walk in progress on base pages. The lower end may be
+    negative, as some programs lose. The upper end is at most the share, which is all that can be
+    saved: 1 of the 22 pairs gained over half a percentage point more than that. Raises ValueError
+    if the share is not within 0 and 1.
+    """
+    within = _checked(share)
+    low, high = _band(within, SHARE_SLOPE, SHARE_SPREAD)
+    return Interval(SHARE_SLOPE * within.value, low, min(high, within.high))
+
+
+def expected_with_remaining(share: Interval | float, remaining: float) -> Interval:
+    """The same if it is known what part of the walk cycles remains on huge pages.
+
+    `remaining`: walk cycles on huge pages over those on base pages, by a simulation of both; above
+    1 if huge pages walk more. Raises ValueError if the share is not within 0 and 1, or `remaining`
+    is below 0.
+    """
+    within = _checked(share)
+    if not 0 <= remaining < math.inf:
+        raise ValueError(f"not a part of the walk cycles: {remaining}")
+    went = 1 - remaining
+    ends = sorted((within.low * went, within.high * went))
+    low, high = _band(Interval(within.value * went, *ends), REMOVED_SLOPE, REMOVED_SPREAD)
+    return Interval(REMOVED_SLOPE * within.value * went, low, min(high, within.high))
+
+
+def _checked(share: Interval | float) -> Interval:
+    within = share if isinstance(share, Interval) else Interval(share, share, share)
+    if not 0 <= within.low <= within.high <= 1:
+        raise ValueError(f"not a share: {within}")
+    return within
+
+
+def _band(over: Interval, slope: float, spread: float) -> tuple[float, float]:
+    """The lowest and the highest gain over an interval, at slope * x -+ spread * sqrt(|x|)."""
+    # On each side of zero the band turns at this distance.
+    turn = (spread / (2 * slope)) ** 2
+    points = [over.low, over.high]
+    points += [x for x in (-turn, 0.0, turn) if over.low < x < over.high]
+
+    def edge(sign: float) -> Callable[[float], float]:
+        return lambda x: slope * x + sign * spread * math.sqrt(abs(x))
+
+    return min(map(edge(-1.0), points)), max(map(edge(1.0), points))

@@ -49,33 +49,35 @@ class Pages:
 
     @property
     def totals(self) -> Ints:
-        """Accesses to each page by each node, over all intervals."""
         return np.asarray(self.accesses.sum(axis=0))
 
     def by_unit(self, accesses: Ints) -> Ints:
-        """Accesses by base page and node, summed up for each unit."""
         summed = np.zeros((len(self.is_huge), self.nodes), dtype=np.int64)
         np.add.at(summed, self.unit, accesses)
         return summed
 
 
 def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin") -> Pages:
-    """Combine all process images: their threads spread over this many nodes.
-
-    Raises ValueError if there is none.
-    """
+    """Combine process images, their threads spread over nodes. Raises ValueError without any."""
     if not images:
         raise ValueError("no process image")
-    started = np.cumsum([0, *(_thread_count(image) for image in images)])
+    counts = [
+        max(
+            (int(seen.max()) for seen in (image.threads, image.touched_threads) if len(seen)),
+            default=0,
+        )
+        for image in images
+    ]
+    started = np.cumsum([0, *counts])
     node_of = spread_threads(int(started[-1]), nodes, spread)
-    rows = [np.concatenate([_tagged(i, image.pages) for i, image in enumerate(images)])]
+    rows = np.concatenate([_tagged(i, image.pages) for i, image in enumerate(images)])
     threads = np.concatenate([image.threads - 1 + started[i] for i, image in enumerate(images)])
     touched = np.concatenate([_tagged(i, image.touched_pages) for i, image in enumerate(images)])
     toucher = np.concatenate(
         [image.touched_threads - 1 + started[i] for i, image in enumerate(images)]
     )
     kinds = np.concatenate([image.touched_kinds for image in images])
-    number, index = np.unique(np.concatenate([touched, rows[0]]), return_inverse=True)
+    number, index = np.unique(np.concatenate([touched, rows]), return_inverse=True)
     index = index.reshape(-1)
     at_touch, at_row = index[: len(touched)], index[len(touched) :]
     # A page without its own first touch is not anonymous memory: it remains a base page.
@@ -111,11 +113,6 @@ def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round
         faults=faults,
         huge_faults=huge_faults,
     )
-
-
-def _thread_count(image: ImagePlacement) -> int:
-    seen = [int(array.max()) for array in (image.threads, image.touched_threads) if len(array)]
-    return max(seen, default=0)
 
 
 def _tagged(image: int, pages: Ints) -> Ints:
@@ -167,10 +164,7 @@ def _faults(
 
 
 def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64]:
-    """The node of each thread, in the order in which they started.
-
-    `round-robin`: one thread to each node in turn; `blocks`: the first ones to the first node.
-    """
+    """The node of each thread, in the order of their start: in turn, or in `blocks`."""
     numbers = np.arange(threads, dtype=np.int64)
     if spread == "round-robin":
         return numbers % nodes

@@ -7,6 +7,7 @@ pages where threads touched them first, and examines each interval of the run. P
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -72,11 +73,7 @@ class Decision:
 
 
 def intervals_of(pages: Pages) -> tuple[IntervalFigures, ...]:
-    """Each interval, with huge pages where they were first touched.
-
-    Those with less than half of the median's accesses are left out: the program's start, and the
-    rest at its end.
-    """
+    """Figures by interval, but for those with less than half of the median's accesses."""
     home = placement.first_touch(pages, huge=True)
     counts = pages.accesses.sum(axis=(1, 2))
     enough = float(np.median(counts)) / 2 if len(counts) else 0.0
@@ -111,7 +108,9 @@ def decide(
     local = 1.0 if whole.local_fraction is None else whole.local_fraction
     interleave = local < 1 and (whole.imbalance or 0.0) > INTERLEAVE_ABOVE
     migrate = local < MIGRATE_BELOW
-    wanted = [_wants_split(each) for each in figures]
+    wanted = [
+        each.split_lar - each.migrated_lar >= SPLIT_GAIN and not _vetoed(each) for each in figures
+    ]
     in_a_row = any(
         all(wanted[i : i + SPLIT_INTERVALS]) for i in range(len(wanted) - SPLIT_INTERVALS + 1)
     )
@@ -130,10 +129,6 @@ def decide(
     )
 
 
-def _wants_split(each: IntervalFigures) -> bool:
-    return each.split_lar - each.migrated_lar >= SPLIT_GAIN and not _vetoed(each)
-
-
 def _vetoed(each: IntervalFigures) -> bool:
     """Moving huge pages alone should suffice, or hardly any access is local now."""
     now = each.now.local_fraction or 0.0
@@ -141,26 +136,20 @@ def _vetoed(each: IntervalFigures) -> bool:
 
 
 def remedies(pages: Pages) -> Mapping[Remedy, Score]:
-    """The effect of each remedy, applied for the whole run to huge pages by first touch."""
     by = pages.totals
     home = placement.first_touch(pages, huge=True)
-    placements = {
-        "interleave": placement.interleaved(pages, huge=True),
-        "migrate": placement.by_main_user(pages, by, huge=True),
-        "split": placement.by_main_user(pages, by, huge=False),
-        "split_hot": placement.hot_split(pages, by, home),
-        "touched_by_users": placement.touched_by_users(pages, huge=True),
+    score = functools.partial(placement.score, by)
+    return {
+        "interleave": score(placement.interleaved(pages, huge=True)),
+        "migrate": score(placement.by_main_user(pages, by, huge=True)),
+        "split": score(placement.by_main_user(pages, by, huge=False)),
+        "split_hot": score(placement.hot_split(pages, by, home)),
+        "replicate": placement.replicated(by, home, placement.read_only(pages)),
+        "touched_by_users": score(placement.touched_by_users(pages, huge=True)),
     }
-    scores = {name: placement.score(by, placed) for name, placed in placements.items()}
-    scores["replicate"] = placement.replicated(by, home, placement.read_only(pages))
-    order: tuple[Remedy, ...] = (
-        "interleave", "migrate", "split", "split_hot", "replicate", "touched_by_users",
-    )  # fmt: skip
-    return {name: scores[name] for name in order}
 
 
 def after(pages: Pages, decision: Decision) -> Score:
-    """The effect of its decision: splitting, then interleaving or moving the rest."""
     by = pages.totals
     if decision.split == "shared":
         return placement.score(by, placement.by_main_user(pages, by, huge=False))

@@ -47,7 +47,6 @@ class NodePlacement:
 
     @property
     def direction(self) -> Direction:
-        """What huge pages do."""
         return placement_direction(self.base, self.huge)
 
 
@@ -70,10 +69,7 @@ def placement_direction(base: Score, huge: Score) -> Direction:
 
 
 def translation_direction(low: float, high: float, worthwhile: float) -> Direction | None:
-    """The same for translation, by the interval of its expected gain; None: not clear.
-
-    Fractions of the run time; gains below `worthwhile` count as none.
-    """
+    """The same for the interval of a gain, as a fraction of the run time; None if unclear."""
     if low >= worthwhile:
         return "faster"
     if high <= -worthwhile:
@@ -100,5 +96,4 @@ def placement_words(base: Score, huge: Score) -> str:
 
 
 def share(fraction: float | None) -> str:
-    """A share for people; NA if there is none."""
     return units.NOT_OBTAINED if fraction is None else units.percent(fraction)

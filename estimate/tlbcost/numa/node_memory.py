@@ -25,9 +25,8 @@ from tlbcost.system.machine import read_text
 
 # Reading numa_maps walks all page tables, as reading smaps does.
 _FIRST_S, _LATER_S, _SLOWER = 0.02, 0.5, 1.5
-# The system call's number, where it is not the generic one of newer architectures.
-_CALL = {"x86_64": 279, "ppc64le": 301, "s390x": 310}
-_GENERIC_CALL = 239
+# The number of the system call, which newer architectures share.
+MOVE_PAGES = {"x86_64": 279, "ppc64le": 301, "s390x": 310}.get(platform.machine(), 239)
 SAMPLE_PAGES = 4096
 _NODE = re.compile(r"N(\d+)=(\d+)")
 _PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
@@ -47,7 +46,6 @@ class NodeMemory:
 
     @property
     def resident_bytes(self) -> int:
-        """On all nodes together."""
         return sum(self.bytes_on.values())
 
 
@@ -76,8 +74,6 @@ def parse(text: str, base_page_bytes: int) -> NodeMemory:
 
 
 def together(parts: Sequence[NodeMemory]) -> NodeMemory:
-    """The memory of several processes."""
-
     def total(all_by_node: Iterable[Mapping[int, int]]) -> dict[int, int]:
         sums: Counter[int] = Counter()
         for by_node in all_by_node:
@@ -94,17 +90,13 @@ def together(parts: Sequence[NodeMemory]) -> NodeMemory:
 
 
 def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
-    """The node of the page at each address of a process; None: there is no page.
-
-    Raises OSError if the kernel does not support it, or refuses it for that process.
-    """
+    """The node of each page, None without one. Raises OSError if the kernel refuses."""
     n = len(addresses)
     pages = (ctypes.c_void_p * n)(*addresses)
     status = (ctypes.c_int * n)()
     libc = ctypes.CDLL(None, use_errno=True)
-    call = _CALL.get(platform.machine(), _GENERIC_CALL)
     done = libc.syscall(
-        ctypes.c_long(call),
+        ctypes.c_long(MOVE_PAGES),
         ctypes.c_int(pid),
         ctypes.c_ulong(n),
         pages,
@@ -158,7 +150,6 @@ class PlacementSampler:
         self._most: NodeMemory | None = None
 
     def start(self, launcher_pid: int) -> None:
-        """Sample the descendants of this process."""
         self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
         self._thread.start()
 

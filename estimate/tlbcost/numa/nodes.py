@@ -31,7 +31,6 @@ class Nodes:
 
     @property
     def sentence(self) -> str:
-        """The source of the number, in words."""
         return {
             "asked": "as asked for",
             "machine": "of this machine",

@@ -35,21 +35,16 @@ class HotPages:
 
 
 def first_touch(pages: Pages, *, huge: bool) -> Ints:
-    """Each page is on the node of the thread that touches it first."""
     return pages.unit_first[pages.unit] if huge else pages.first_node
 
 
 def interleaved(pages: Pages, *, huge: bool) -> Ints:
-    """Each page is on the node after that of the page before."""
     number = pages.unit_number[pages.unit] if huge else pages.number
     return np.asarray(number % pages.nodes)
 
 
 def by_main_user(pages: Pages, accesses: Ints, *, huge: bool) -> Ints:
-    """Each page is on the node that accesses it most; without accesses, where it was.
-
-    Among equals, the node that touched it first is taken, else the first.
-    """
+    """The node that accesses a page most; of equals, or without any, the first to touch it."""
     before = pages.unit_first if huge else pages.first_node
     by = pages.by_unit(accesses) if huge else accesses
     index = np.arange(len(by))
@@ -66,7 +61,6 @@ def touched_by_users(pages: Pages, *, huge: bool) -> Ints:
 
 
 def score(accesses: Ints, home: Ints) -> Score:
-    """The figures of a placement: for each page, its accesses by node and its node."""
     everything = int(accesses.sum())
     if everything == 0:
         return Score(None, None)
@@ -96,10 +90,7 @@ def imbalance(served: Floats) -> float | None:
 
 
 def read_only(pages: Pages) -> NDArray[np.bool_]:
-    """Pages that are not written after the first interval in which they are accessed.
-
-    For a run of one interval, pages that are not written at all.
-    """
+    """Pages not written after the interval of their first access; of one interval, not at all."""
     if len(pages.accesses) < 2:
         return np.asarray(pages.written == 0)
     accessed = pages.accesses.sum(axis=2) > 0
@@ -115,7 +106,6 @@ def hot_shared(pages: Pages, accesses: Ints) -> NDArray[np.bool_]:
 
 
 def hot_pages(pages: Pages, *, huge: bool) -> HotPages | None:
-    """The hot pages of the whole run; None without accesses."""
     by = pages.by_unit(pages.totals).sum(axis=1) if huge else pages.totals.sum(axis=1)
     everything = int(by.sum())
     if everything == 0:

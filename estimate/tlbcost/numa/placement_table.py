@@ -49,7 +49,6 @@ class PlacementPlan:
 
     @property
     def options(self) -> list[str]:
-        """As options of the simulator."""
         l2, l3 = cache_within(self.l2_bytes), cache_within(self.l3_share_bytes)
         sample = (self.period_references, self.warm_references, self.measured_references)
         return [
@@ -109,10 +108,7 @@ def plan_for(run: Run, l2_bytes: int, l3_share_bytes: int, caches_source: str) -
 
 
 def cache_within(n_bytes: int) -> tuple[int, int]:
-    """The largest cache of at most this many bytes whose sets are a power of two, and its ways.
-
-    It has 16 to 31 ways if possible; (0, 0) if it has no line.
-    """
+    """The largest cache of this size with a power of two of sets and 16 to 31 ways; else (0, 0)."""
     lines = n_bytes // LINE_BYTES
     if lines == 0:
         return 0, 0
@@ -122,10 +118,7 @@ def cache_within(n_bytes: int) -> tuple[int, int]:
 
 
 def read_placements(folder: Path) -> tuple[ImagePlacement, ...]:
-    """The placement of every process image that finished, in the order of their names.
-
-    Raises TlbcostError with exit code 125 naming the file and its defect.
-    """
+    """Read what images that finished wrote. Raises TlbcostError, 125, naming the file."""
     images = []
     try:
         for path in sorted(folder.glob("placement.*.tsv")):
@@ -178,10 +171,7 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
 
 
 def _read(path: Path, expected: TableFormat) -> tuple[Table, Counts | None]:
-    """The header of a table, and its rows as numbers; None: its writer did not finish.
-
-    There may be millions of rows: they are read in bulk. Raises TlbcostError.
-    """
+    """Read a table in bulk; the rows are None if its writer did not finish. Raises TlbcostError."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except (OSError, UnicodeDecodeError) as error:

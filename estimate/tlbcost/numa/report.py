@@ -40,7 +40,6 @@ _CODES: dict[Split, DecisionCode] = {
 
 
 def print_study(study: Study, file: TextIO, *, details: bool) -> None:
-    """Print the report, whole; without `details`, what decides alone."""
     print_whole(lambda console: _fill(console, study, details=details), file)
 
 
@@ -54,7 +53,11 @@ def _fill(console: Console, study: Study, *, details: bool) -> None:
     if details:
         _real(console, study)
         console.print()
-        _reasons(console, study)
+        rows = grid()
+        for reason in study.carrefour_lp.reasons:
+            component, _, text = reason.partition(": ")
+            rows.add_row(f"{component}:" if text else "", f"{text or component}.")
+        console.print(rows)
         if study.threads > 1:
             console.print(
                 "Threads are simulated in turn: where two race for the first touch of a page, the "
@@ -62,19 +65,15 @@ def _fill(console: Console, study: Study, *, details: bool) -> None:
             )
 
 
-def _reasons(console: Console, study: Study) -> None:
-    rows = grid()
-    for reason in study.carrefour_lp.reasons:
-        component, _, text = reason.partition(": ")
-        rows.add_row(f"{component}:" if text else "", f"{text or component}.")
-    console.print(rows)
-
-
 def _head(console: Console, study: Study, *, details: bool) -> None:
     rows = grid()
     machine = study.machine
     rows.add_row("program", units.middle(names.command_line(study.argv), _COMMAND_COLUMNS))
-    rows.add_row("run", _times(study))
+    times = f"{units.time(study.run.wall_ns)} natively"
+    if study.simulated_ns is not None:
+        factor = study.simulated_ns / study.run.wall_ns
+        times += f", simulated in {units.time(study.simulated_ns)} ({factor:.0f} times as long)"
+    rows.add_row("run", times)
     rows.add_row("nodes", f"{study.nodes.count} ({study.nodes.sentence})")
     if not details:
         console.print(rows)
@@ -96,14 +95,6 @@ def _head(console: Console, study: Study, *, details: bool) -> None:
     rows.add_row("followed", followed)
     rows.add_row("faults", f"costs: {study.costs_source}")
     console.print(rows)
-
-
-def _times(study: Study) -> str:
-    native = f"{units.time(study.run.wall_ns)} natively"
-    if study.simulated_ns is None:
-        return native
-    times = study.simulated_ns / study.run.wall_ns
-    return f"{native}, simulated in {units.time(study.simulated_ns)} ({times:.0f} times as long)"
 
 
 def _sizes(console: Console, study: Study, *, details: bool) -> None:
@@ -146,27 +137,23 @@ def _fault_time(figures: SizeFigures, study: Study) -> str:
 
 
 def _remedies(console: Console, study: Study, *, details: bool) -> None:
-    """What placing the huge pages otherwise would do; a summary has what would change anything."""
     first = study.huge.first_touch
     rows: list[tuple[str, Score]] = [("as touched first", first)]
     rows += [(_REMEDIES[name], score) for name, score in study.remedies.items()]
     rows.append(("as Carrefour-LP decides", study.carrefour_lp.after))
     if not details:
-        rows = [row for row in rows[1:] if _differs(row[1], first)]
+        rows = [row for row in rows[1:] if _shown(row[1]) != _shown(first)]
         rows = sorted(rows, key=lambda row: -(row[1].local_fraction or 0))[:_MOST_REMEDIES]
     if not rows:
         return
     shown = table("huge pages, simulated", "local accesses", "imbalance")
     for words, score in rows:
-        shown.add_row(words, share(score.local_fraction), share(score.imbalance))
+        shown.add_row(words, *_shown(score))
     section(console, shown)
 
 
-def _differs(one: Score, other: Score) -> bool:
-    return (share(one.local_fraction), share(one.imbalance)) != (
-        share(other.local_fraction),
-        share(other.imbalance),
-    )
+def _shown(score: Score) -> tuple[str, str]:
+    return share(score.local_fraction), share(score.imbalance)
 
 
 def _real(console: Console, study: Study) -> None:
@@ -189,7 +176,13 @@ def _real(console: Console, study: Study) -> None:
 
 
 def worded(study: Study) -> Study:
-    """The study with its sentences."""
+    maptu = study.dram_accesses_per_us_and_node
+    rate = (
+        f"rate: {units.NOT_OBTAINED if maptu is None else units.nanoseconds(maptu)} DRAM accesses "
+        f"per µs and node in the native run here; it acts from {carrefour.ACT_FROM_MAPTU:g} and "
+        f"splits from {carrefour.SPLIT_FROM_MAPTU:g}, which is not applied, since the rate is this "
+        "machine's"
+    )
     return replace(
         study,
         verdict=_verdict(study),
@@ -197,13 +190,12 @@ def worded(study: Study) -> Study:
             study.carrefour_lp,
             code=_CODES[study.carrefour_lp.split],
             sentence=_sentence(study.carrefour_lp),
-            reasons=(*_reactive(study), *_conservative(study), *_rates(study)),
+            reasons=(*_reactive(study), *_conservative(study), rate),
         ),
     )
 
 
 def _verdict(study: Study) -> str:
-    """One sentence: what huge pages do here, with the figures that say so."""
     size = units.size(study.huge.page_size_bytes)
     words = direction_words(study.directions.translation, study.directions.placement)
     return (
@@ -215,7 +207,6 @@ def _verdict(study: Study) -> str:
 
 
 def _sentence(decision: Decision) -> str:
-    """What it would do with the huge pages."""
     if decision.split == "shared":
         what = "split all shared huge pages, and move their base pages to their users"
     elif decision.split == "hot":
@@ -284,13 +275,3 @@ def _conservative(study: Study) -> list[str]:
     if decision.promote and decision.split == "shared":
         found.append("the components disagree: what one splits, the other promotes again")
     return found
-
-
-def _rates(study: Study) -> list[str]:
-    maptu = study.dram_accesses_per_us_and_node
-    rate = units.NOT_OBTAINED if maptu is None else units.nanoseconds(maptu)
-    return [
-        f"rate: {rate} DRAM accesses per µs and node in the native run here; it acts from "
-        f"{carrefour.ACT_FROM_MAPTU:g} and splits from {carrefour.SPLIT_FROM_MAPTU:g}, which is "
-        "not applied, since the rate is this machine's"
-    ]

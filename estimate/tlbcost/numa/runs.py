@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.calibration.cache import look_up
-from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.file import look_up, read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress, say
@@ -46,10 +45,7 @@ class NumaRequest:
 
 
 def study_placement(request: NumaRequest) -> Study:
-    """Run the program natively and simulated, and judge its placements.
-
-    Raises TlbcostError with the code to exit with.
-    """
+    """Run the program natively and simulated. Raises TlbcostError with the code to exit with."""
     with launcher_of(request.prepare) as launcher:
         path = program.resolve(request.argv[0])
         program.check_simulatable(path)
@@ -88,10 +84,7 @@ def node_placement(
     asked: int | None,
     simulated: bool,
 ) -> NodePlacement | None:
-    """First touch on both page sizes; None: there is one node, or the program is not simulated.
-
-    `asked`: number of nodes requested by the user; None: those of the machine. Raises TlbcostError.
-    """
+    """First touch on both page sizes; None for one node or no simulation. Raises TlbcostError."""
     if asked is None and (len(machine_nodes()) < 2 or not simulated):
         return None
     program.check_simulatable(path)

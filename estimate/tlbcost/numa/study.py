@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
-from tlbcost.calibration.costs import cost_at
-from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common import units
 from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -30,6 +29,13 @@ from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import DATA, total_counts
 from tlbcost.simulator.run import Simulation
 from tlbcost.system.machine import Machine
+
+# By the number of its nodes.
+_WHY_NOT_REAL = (
+    "this kernel reports no NUMA nodes",
+    "this machine has one node",
+    "the program's memory could not be sampled (it ended too soon, or may not be read)",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +124,10 @@ class Study:
 
     @property
     def base(self) -> SizeFigures:
-        """On base pages."""
         return self.page_sizes[0]
 
     @property
     def huge(self) -> SizeFigures:
-        """On huge pages."""
         return self.page_sizes[1]
 
 
@@ -145,9 +149,16 @@ def conclude(
     scale = images[0].period_references / images[0].measured_references
     accesses = float(pages.totals.sum()) * scale
     if accesses == 0:
-        raise _nothing_to_place(plan)
+        l2, l3 = cache_within(plan.l2_bytes)[0], cache_within(plan.l3_share_bytes)[0]
+        raise TlbcostError(
+            "nothing to place: all memory that the program accesses fits a thread's caches of "
+            + (f"{units.size(l2)} and {units.size(l3)}" if l3 else units.size(l2)),
+            "--cache 256K,0 to see what smaller caches would miss, or give it more memory",
+            CANNOT_MEASURE,
+        )
     sizes = (images[0].base_page_bytes, images[0].huge_page_bytes)
-    fault_ns = [_fault_ns(calibrated, size) for size in sizes]
+    costs = [cost_at(calibrated, "fault_ns", size) if calibrated else None for size in sizes]
+    fault_ns = [None if cost is None else max(cost.value, 0.0) for cost in costs]
     base = _size(pages, simulation, sizes, huge=False, fault_ns=fault_ns, wall_ns=run.wall_ns)
     huge = _size(pages, simulation, sizes, huge=True, fault_ns=fault_ns, wall_ns=run.wall_ns)
     l2_misses = sum(image.l2_misses for image in images)
@@ -186,7 +197,7 @@ def conclude(
         ),
         carrefour_lp=replace(decision, after=carrefour.after(pages, decision)),
         real=real,
-        why_not_real=_why_not_real(real),
+        why_not_real=None if real is not None else _WHY_NOT_REAL[min(len(machine_nodes()), 2)],
     )
 
 
@@ -221,33 +232,3 @@ def _size(
         if times is None or not wall_ns
         else float(times.max(initial=0.0)) / wall_ns,
     )
-
-
-def _fault_ns(calibrated: Calibration | None, size: int) -> float | None:
-    cost = None if calibrated is None else cost_at(calibrated, "fault_ns", size)
-    return None if cost is None else max(cost.value, 0.0)
-
-
-def _nothing_to_place(plan: PlacementPlan) -> TlbcostError:
-    return TlbcostError(
-        "nothing to place: all memory that the program accesses fits a thread's caches of "
-        f"{_cache_words(plan)}",
-        "--cache 256K,0 to see what smaller caches would miss, or give it more memory",
-        CANNOT_MEASURE,
-    )
-
-
-def _cache_words(plan: PlacementPlan) -> str:
-    l2, l3 = cache_within(plan.l2_bytes)[0], cache_within(plan.l3_share_bytes)[0]
-    return f"{units.size(l2)} and {units.size(l3)}" if l3 else units.size(l2)
-
-
-def _why_not_real(real: NodeMemory | None) -> str | None:
-    if real is not None:
-        return None
-    nodes = len(machine_nodes())
-    if nodes == 0:
-        return "this kernel reports no NUMA nodes"
-    if nodes == 1:
-        return "this machine has one node"
-    return "the program's memory could not be sampled (it ended too soon, or may not be read)"

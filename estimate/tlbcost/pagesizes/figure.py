@@ -9,7 +9,7 @@ from pathlib import Path
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.units import NOT_OBTAINED
-from tlbcost.pagesizes.document import PageSizesDocument, PatternResult
+from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.pagesizes.published import ratio_of
 
 # The axis covers at least this range, and a margin beyond the outermost point.
@@ -28,8 +28,17 @@ def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
     columns = ["pattern", "position"]
     for i in range(1, len(sizes) + 1):
         columns += [f"ratio_{i}", f"low_{i}", f"high_{i}", f"published_{i}"]
-    rows = [_row(report, n, pattern) for n, pattern in enumerate(report.patterns, start=1)]
-    lines = ["\t".join(columns), *("\t".join(_cell(cell) for cell in row) for row in rows)]
+    rows: list[list[float | None]] = []
+    for position, pattern in enumerate(report.patterns, start=1):
+        row: list[float | None] = [pattern.pattern, position]
+        for size in sizes:
+            ratio = pattern.on(size.page_size_bytes).ratio
+            known = ratio_of(report.published, pattern.pattern, size.page_size_bytes)
+            row += [None] * 3 if ratio is None else [ratio.value, ratio.low, ratio.high]
+            row.append(None if known is None else known.ratio)
+        rows.append(row)
+    cells = [[NOT_OBTAINED if cell is None else f"{cell:.6g}" for cell in row] for row in rows]
+    lines = ["\t".join(row) for row in (columns, *cells)]
     (folder / "ratios.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ratios = [cell for row in rows for cell in row[2:] if cell is not None and cell > 0]
     return {
@@ -41,20 +50,6 @@ def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
         "least": _number(min(_LEAST, min(ratios) / _ROOM)),
         "most": _number(max(_MOST, max(ratios) * _ROOM)),
     }
-
-
-def _row(report: PageSizesDocument, position: int, pattern: PatternResult) -> list[float | None]:
-    row: list[float | None] = [pattern.pattern, position]
-    for size in report.page_sizes[1:]:
-        ratio = pattern.on(size.page_size_bytes).ratio
-        known = ratio_of(report.published, pattern.pattern, size.page_size_bytes)
-        row += [None] * 3 if ratio is None else [ratio.value, ratio.low, ratio.high]
-        row.append(None if known is None else known.ratio)
-    return row
-
-
-def _cell(cell: float | None) -> str:
-    return NOT_OBTAINED if cell is None else f"{cell:.6g}"
 
 
 def _number(end: float) -> str:

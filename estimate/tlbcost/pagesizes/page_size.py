@@ -36,7 +36,6 @@ class PageSupply:
 
     @property
     def name(self) -> str:
-        """'2 MiB'."""
         return units.size(self.page_size_bytes)
 
 
@@ -68,10 +67,7 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
 
 
 def _transparent_here(n_bytes: int) -> bool:
-    """Whether this user can get them: root turns them on, others may find them on.
-
-    Only the huge page can be proven without root.
-    """
+    """Whether root can turn them on, or this user finds them on; only huge ones need no root."""
     if n_bytes == huge_page_bytes() and thp_mode() is not None:
         return hints.is_root() or thp_mode() in ("always", "madvise")
     return n_bytes in thp_sizes() and hints.is_root()
@@ -79,25 +75,19 @@ def _transparent_here(n_bytes: int) -> bool:
 
 @contextlib.contextmanager
 def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
-    """Within it, transparent pages of this size are on for programs that request them; nothing
-    changes for others.
-    """
+    """Transparent pages of this size are on within it, for programs that request them."""
     if settings is None or size.way != "transparent":
         yield
         return
     with settings.temporarily():
-        _turn_on(size, settings)
+        if not thp_sizes():
+            settings.write(f"{THP}/enabled", "madvise")
+        # Of the enabled sizes a page fault takes the largest.
+        for each in thp_sizes():
+            if each >= size.page_size_bytes:
+                mode = "madvise" if each == size.page_size_bytes else "never"
+                settings.write(f"{THP}/hugepages-{each >> 10}kB/enabled", mode)
         yield
-
-
-def _turn_on(size: PageSupply, settings: Settings) -> None:
-    """Of the enabled sizes a page fault takes the largest."""
-    if not thp_sizes():
-        settings.write(f"{THP}/enabled", "madvise")
-    for each in thp_sizes():
-        if each >= size.page_size_bytes:
-            mode = "madvise" if each == size.page_size_bytes else "never"
-            settings.write(f"{THP}/hugepages-{each >> 10}kB/enabled", mode)
 
 
 def check_room(size: PageSupply, pages: int) -> None:

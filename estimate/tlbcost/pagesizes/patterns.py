@@ -34,11 +34,9 @@ class Pattern:
 
     @property
     def scaled(self) -> bool:
-        """Whether its memory depends on what is available."""
         return self.size_bytes is None
 
     def size(self, gib: int) -> int:
-        """Bytes of its memory if the scaled ones have this many GiB."""
         return gib * GIB if self.size_bytes is None else self.size_bytes
 
     def places(self, gib: int) -> Iterator[int]:

@@ -30,10 +30,7 @@ class PublishedFigure:
 
 
 def published() -> list[PublishedFigure]:
-    """All figures of data/published/page-sizes.tsv; of one pattern the article's first.
-
-    Raises TlbcostError if the file is damaged.
-    """
+    """Figures of data/published/page-sizes.tsv, the article's first. Raises TlbcostError."""
     path = paths.data("published", "page-sizes.tsv")
     table = read_table(path, formats.PAGE_SIZES)
     found = []

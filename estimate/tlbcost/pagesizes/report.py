@@ -17,7 +17,7 @@ from tlbcost.pagesizes.document import (
 )
 from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, PATTERNS
-from tlbcost.pagesizes.published import PublishedFigure, ratio_of
+from tlbcost.pagesizes.published import ratio_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,6 @@ _WAYS = {"base": "", "pool": " from a pool", "transparent": " by madvise"}
 
 
 def print_page_sizes(report: PageSizesDocument, file: TextIO, *, details: bool) -> None:
-    """Print the report, whole; without `details`, the ratios alone."""
     print_whole(lambda console: _fill(console, report, details=details), file)
 
 
@@ -47,9 +46,16 @@ def _fill(console: Console, report: PageSizesDocument, *, details: bool) -> None
         )
         return
     _head(console, report)
-    _structure(console, report)
+    shown = table("places", "chunks", "stride", "draws", "lines", "4 KiB", "2 MiB", "1 GiB")
+    for pattern in report.patterns:
+        shown.add_row(_name(pattern), *_places(pattern))
+    section(console, shown)
     for sizes in _groups(report.page_sizes, _COSTS):
-        _costs(console, report, sizes)
+        shown = table("core cycles (ns) per access", *(size.name for size in sizes))
+        for pattern in report.patterns:
+            costs = (_cost(pattern.on(size.page_size_bytes)) for size in sizes)
+            shown.add_row(_name(pattern), *costs)
+        section(console, shown)
     _sources(console, report)
 
 
@@ -87,13 +93,6 @@ def _name(pattern: PatternResult) -> str:
     return f"{pattern.pattern:>2} {pattern.words}"
 
 
-def _structure(console: Console, report: PageSizesDocument) -> None:
-    shown = table("places", "chunks", "stride", "draws", "lines", "4 KiB", "2 MiB", "1 GiB")
-    for pattern in report.patterns:
-        shown.add_row(_name(pattern), *_places(pattern))
-    section(console, shown)
-
-
 def _places(pattern: PatternResult) -> list[str]:
     if pattern.lines is None:
         return [NOT_OBTAINED] * 7
@@ -106,18 +105,10 @@ def _places(pattern: PatternResult) -> list[str]:
     ]
 
 
-def _costs(console: Console, report: PageSizesDocument, sizes: Sequence[PageSupply]) -> None:
-    shown = table("core cycles (ns) per access", *(size.name for size in sizes))
-    for pattern in report.patterns:
-        shown.add_row(_name(pattern), *(_cost(pattern.on(size.page_size_bytes)) for size in sizes))
-    section(console, shown)
-
-
 def _cost(result: PatternOnPages) -> str:
     if result.cycles is None or result.time_ns is None:
         return NOT_OBTAINED
-    cycles, ns = result.cycles.value, result.time_ns.value
-    return f"{units.nanoseconds(cycles)} ({units.nanoseconds(ns)})"
+    return f"{units.nanoseconds(result.cycles.value)} ({units.nanoseconds(result.time_ns.value)})"
 
 
 def _ratios(console: Console, report: PageSizesDocument, sizes: Sequence[PageSupply]) -> None:
@@ -139,7 +130,6 @@ def _ratios(console: Console, report: PageSizesDocument, sizes: Sequence[PageSup
 
 
 def _missing(console: Console, report: PageSizesDocument) -> None:
-    """Why there is an NA, each reason once, with the sizes and patterns that it is true of."""
     rows = grid()
     for size in report.missing:
         rows.add_row("NA", f"{units.size(size.page_size_bytes)}: {size.reason}.")
@@ -164,15 +154,11 @@ def _sources(console: Console, report: PageSizesDocument) -> None:
     console.print()
     numbers = {each.pattern for each in report.patterns}
     known = [p for p in report.published if p.pattern in numbers and p.ratio is not None]
-    sources = [
-        f"{name} (pattern{_numbers(known, name)})"
-        for name in dict.fromkeys(p.machine for p in known)
-    ]
+    sources = []
+    for name in dict.fromkeys(p.machine for p in known):
+        found = sorted({p.pattern for p in known if p.machine == name})
+        words = f" {found[0]}" if len(found) == 1 else f"s {found[0]} to {found[-1]}"
+        sources.append(f"{name} (pattern{words})")
     console.print(
         f"Published: {', '.join(sources)}; data/published/page-sizes.tsv has the sources."
     )
-
-
-def _numbers(figures: Sequence[PublishedFigure], machine: str) -> str:
-    found = sorted({each.pattern for each in figures if each.machine == machine})
-    return f" {found[0]}" if len(found) == 1 else f"s {found[0]} to {found[-1]}"

@@ -114,10 +114,7 @@ class Runner:
     def run(
         self, patterns: Sequence[Pattern], sizes: Sequence[PageSupply], rounds: int
     ) -> tuple[PatternRun, ...]:
-        """All runs; what cannot be run is in `shortages`.
-
-        Raises TlbcostError if the program fails.
-        """
+        """What cannot be run is in `shortages`. Raises TlbcostError if the program fails."""
         found: list[PatternRun] = []
         each = 0
         try:
@@ -153,7 +150,10 @@ class Runner:
                 try:
                     self.held[size.page_size_bytes] = self._take(size, patterns, others)
                 except TlbcostError as error:
-                    self._note_shortage(patterns, size, error)
+                    self.announce(f"no pages of {size.name}: {error}")
+                    shortage = Shortage(str(error), error.hint)
+                    for pattern in patterns:
+                        self.shortages[pattern.number, size.page_size_bytes] = shortage
                     continue
                 gib = self.held[size.page_size_bytes] * size.page_size_bytes // GIB
                 if size.page_size_bytes >= GIB and gib >= LEAST_GIB:
@@ -178,15 +178,7 @@ class Runner:
         return self.settings.reserve(size.page_size_bytes, wanted, 1)
 
     def _most(self, patterns: Sequence[Pattern], size: PageSupply) -> int:
-        """Pages of the pattern that needs the most."""
         return max(each.pages(size.page_size_bytes, self.gib) for each in patterns)
-
-    def _note_shortage(
-        self, patterns: Sequence[Pattern], size: PageSupply, error: TlbcostError
-    ) -> None:
-        self.announce(f"no pages of {size.name}: {error}")
-        for pattern in patterns:
-            self.shortages[pattern.number, size.page_size_bytes] = Shortage(str(error), error.hint)
 
     def _one(self, round_: int, pattern: Pattern, size: PageSupply) -> PatternRun | None:
         key = pattern.number, size.page_size_bytes

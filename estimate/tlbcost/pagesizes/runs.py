@@ -61,12 +61,10 @@ class PatternRun:
 
     @property
     def ns(self) -> float:
-        """Per access."""
         return self.time.elapsed_ns / self.accesses
 
     @property
     def cycles(self) -> float:
-        """Core cycles per access."""
         return self.ns * self.time.cycles_per_ns
 
 
@@ -88,7 +86,6 @@ class PageTimes:
     shortages: Mapping[tuple[int, int], Shortage]
 
     def runs_of(self, pattern: int, page_size_bytes: int) -> list[PatternRun]:
-        """The runs of one pattern on one size, by round."""
         key = pattern, page_size_bytes
         return [run for run in self.runs if (run.pattern, run.page_size_bytes) == key]
 

@@ -15,7 +15,7 @@ from tlbcost.allocators.owner import Owner, owner_of, words_of
 from tlbcost.allocators.recognise import Program, program_of
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing, stand
-from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.memory.kinds import MemoryKind
 from tlbcost.remedies import anonymous, malloc, segments, shared_memory, switches
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.remedies.situation import Situation
@@ -47,65 +47,57 @@ class Advice:
 
     @property
     def allocated_by(self) -> str | None:
-        """Who allocated the memory, in words."""
         return None if self.owner is None else words_of(self.owner)
 
 
 def is_worth_it(region: RegionShare, fault_gain: float = 0.0) -> bool:
-    """Whether huge pages for this memory are worth a remedy, and it is not on them already.
-
-    `fault_gain`: the part of the run time that they save of its page faults.
-    """
+    """Whether it is, and not on huge pages yet. `fault_gain`: page faults saved, of the time."""
     backed = region.backed
     if region.kind in ("hugetlbfs", "stack", "unknown") or region.size_bytes is None:
         return False
-    if backed is not None and _is_covered(backed):
-        return False
+    if backed is not None:
+        # On huge pages already.
+        few = backed.resident_bytes * _COVERED
+        if "ht" in backed.flags or 0 < few <= backed.huge_bytes:
+            return False
     if region.gain_fraction is not None:
         return region.gain_fraction.high + fault_gain >= _LEAST_GAIN_FRACTION
     share = region.time_fraction if region.time_fraction is not None else region.misses_fraction
     return share is not None and share >= _LEAST_MISSES_FRACTION
 
 
-def _is_covered(backed: Backing) -> bool:
-    if "ht" in backed.flags:
-        return True
-    return 0 < backed.resident_bytes * _COVERED <= backed.huge_bytes
-
-
 def advise(regions: Sequence[RegionShare], situation: Situation) -> tuple[Advice, ...]:
-    """What to do about each region that is worth it; those with the largest gain first."""
     touched = sum(map(_touched, regions))
     worth: list[tuple[float, RegionShare]] = []
     for region in regions:
         part = _touched(region) / touched if touched else 0.0
         fault_gain = (situation.fault_fraction or 0.0) * part
         if is_worth_it(region, fault_gain):
-            worth.append((_weight(region) + fault_gain, region))
+            weight = region.time_fraction or region.misses_fraction or 0.0
+            if region.gain_fraction is not None:
+                weight = region.gain_fraction.value
+            worth.append((weight + fault_gain, region))
     groups: dict[tuple[str, str], list[RegionShare]] = {}
     owners: dict[tuple[str, str], Owner | None] = {}
     for _, region in sorted(worth, key=lambda each: -each[0]):
         program = _program(region, situation)
         owner = owner_of(region.kind, program, region.backed, region.malloc_fraction)
-        key = (region.program, _group(region, owner))
+        # Memory of one allocator is served at once, except that of threads' arenas.
+        served = f"{region.kind} {region.name} {region.code}"
+        if region.kind in ("heap", "anonymous"):
+            served = f"{owner} {malloc.is_arena(region)}"
+        key = (region.program, served)
         groups.setdefault(key, []).append(region)
         owners[key] = owner
     return tuple(_advice(tuple(group), owners[key], situation) for key, group in groups.items())
 
 
 def _touched(region: RegionShare) -> int:
-    """Bytes whose first touches huge pages make fewer."""
     if region.kind not in _FAULTING:
         return 0
     # Copies of a running program do not see all that it touches: its resident memory is as much.
     resident = 0 if region.backed is None else region.backed.resident_bytes
     return resident if region.touched_bytes is None else region.touched_bytes
-
-
-def _weight(region: RegionShare) -> float:
-    if region.gain_fraction is not None:
-        return region.gain_fraction.value
-    return region.time_fraction or region.misses_fraction or 0.0
 
 
 def _program(region: RegionShare, situation: Situation) -> Program:
@@ -115,13 +107,6 @@ def _program(region: RegionShare, situation: Situation) -> Program:
         same = (names for path, names in situation.mapped.items() if os.path.realpath(path) == real)
         mapped = next(same, ())
     return program_of(region.program, mapped)
-
-
-def _group(region: RegionShare, owner: Owner | None) -> str:
-    """Memory of one allocator is served at once, except that of threads' arenas."""
-    if region.kind in ("heap", "anonymous"):
-        return f"{owner} {malloc.is_arena(region)}"
-    return f"{region.kind} {region.name} {region.code}"
 
 
 def _advice(regions: tuple[RegionShare, ...], owner: Owner | None, situation: Situation) -> Advice:

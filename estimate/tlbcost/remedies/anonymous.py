@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies.cost import growth_bytes
 from tlbcost.remedies.malloc import is_arena, is_brk
 from tlbcost.remedies.remedy import (
     MADVISE,
     Remedy,
     advised,
     allowing,
+    growth_bytes,
     mode_remedy,
     pooled,
     transparent,
@@ -38,7 +38,6 @@ _REFUSED = ("too_small", "advised_against", "process")
 def run_thp(
     regions: Sequence[RegionShare], standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
-    """Our own command, which asks for each mapping of the program."""
     first = ((), ()) if situation.settings.thp == "always" else allowing(situation)
     if first is None or not situation.can_run_thp or _is(standing, *_REFUSED):
         return []
@@ -101,7 +100,6 @@ def _mode_always(
 
 
 def _code(regions: Sequence[RegionShare], situation: Situation) -> list[Remedy | None]:
-    """Lines for a program that can be changed."""
     settings = situation.settings
     found: list[Remedy | None] = []
     if settings.thp == "madvise":

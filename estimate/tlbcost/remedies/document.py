@@ -43,7 +43,6 @@ class AdvicePart(Part, frozen=True, kw_only=True):
 
 
 def advice_part(advice: Advice) -> AdvicePart:
-    """The advice as a part of a document."""
     standing = advice.standing
     return AdvicePart(
         program=advice.regions[0].program,

@@ -70,10 +70,7 @@ def _by_environment(
     source: str,
     proof: str | None = None,
 ) -> Remedy | None:
-    """By variables that make a malloc ask; None: there is nothing to ask for here.
-
-    Where all memory gets transparent huge pages, asking changes nothing.
-    """
+    """Remedy by variables; None where asking changes nothing, as with THP always."""
     first = allowing(situation)
     if first is None:
         return None

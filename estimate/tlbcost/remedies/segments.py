@@ -37,7 +37,6 @@ _HUGETLBFS = "/mnt/tlbcost-hugetlbfs"
 def remedies_for(
     region: RegionShare, program: Program, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
-    """What works here for segments and files; what needs least first."""
     if region.kind == "file":
         found = [_khugepaged(region, situation), _advised_file(region, situation)]
     elif region.code:
@@ -55,14 +54,6 @@ def remedies_for(
     return [remedy for remedy in found if remedy is not None]
 
 
-def _in_command(program: str, other: str, situation: Situation) -> str | None:
-    """The command with another executable; None: it does not start with the program."""
-    first = shutil.which(situation.argv[0])
-    if first is None or PurePosixPath(program).name != PurePosixPath(situation.argv[0]).name:
-        return None
-    return names.command_line([other, *situation.argv[1:]])
-
-
 def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) -> Remedy | None:
     settings = situation.settings
     if settings.thp is None or settings.shmem == "deny":
@@ -71,7 +62,9 @@ def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) 
     aligned = alignment is not None and alignment % situation.huge_page_bytes == 0
     name = PurePosixPath(region.program).name
     other = f"{_FOLDER}/{name}"
-    command = _in_command(region.program, other, situation)
+    command = f"# then let {situation.command} start {other}"
+    if shutil.which(situation.argv[0]) and name == PurePosixPath(situation.argv[0]).name:
+        command = names.command_line([other, *situation.argv[1:]])
     steps: list[str] = []
     if not aligned:
         steps += [
@@ -81,7 +74,7 @@ def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) 
     steps += [
         *mounting("tmpfs", "huge=always,mode=1777", _FOLDER),
         f"cp {names.command_line([region.program])} {_FOLDER}/",
-        *([command] if command else [f"# then let {situation.command} start {other}"]),
+        command,
     ]
     return transparent(
         "code-on-tmpfs",

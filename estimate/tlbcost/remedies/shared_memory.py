@@ -41,7 +41,6 @@ _HUGETLBFS_FOLDER = "/mnt/tlbcost-hugetlbfs"
 def remedies_for(
     region: RegionShare, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
-    """What works here for shared memory; what needs least first."""
     if region.kind == "tmpfs":
         found = [
             _madvise(region, standing, situation),
@@ -152,7 +151,6 @@ def _hugetlbfs(region: RegionShare, situation: Situation) -> Remedy | None:
 
 
 def _madvise(region: RegionShare, standing: Standing | None, situation: Situation) -> Remedy | None:
-    """Where shared memory may ask for them."""
     if standing is None or standing.reason not in ("tmpfs_advise", "shmem_advise"):
         return None
     words = "behind the mmap, before the memory is touched"
@@ -200,7 +198,6 @@ def _hugectl_shm(region: RegionShare, situation: Situation) -> Remedy | None:
 
 
 def _code(region: RegionShare, situation: Situation) -> Remedy | None:
-    """The line that makes such memory of pages of the pool."""
     if region.kind == "shared":
         return map_hugetlb([region], situation, "MAP_SHARED")
     pages = _size_option(region, situation)[0]

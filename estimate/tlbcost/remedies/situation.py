@@ -44,30 +44,23 @@ class Situation:
 
     @property
     def huge_page_bytes(self) -> int:
-        """Of transparent huge pages, else of the default pool."""
         return self.settings.huge_page_bytes or 2 << 20
 
     @property
     def command(self) -> str:
-        """The program's command line."""
         return names.command_line(self.argv)
 
     def can_pool(self, pages: int) -> bool:
-        """Whether this many pages of the pool could be reserved now."""
         spare = hugetlb.spare_bytes()
         has = self.huge_page_bytes in hugetlb.sizes()
         return has and spare is not None and spare >= pages * self.huge_page_bytes
 
     def pages_of(self, n_bytes: int) -> int:
-        """Huge pages that hold this many bytes."""
         return -(-n_bytes // self.huge_page_bytes)
 
 
 def with_environment(situation: Situation, variables: Mapping[str, str]) -> str:
-    """The program's command line with variables before it, as a shell takes it.
-
-    What they hold already is kept, be it in the environment or set by the command's own env(1).
-    """
+    """The command line behind variables, whose present values (also of its env(1)) are kept."""
     argv, _ = _split(situation, variables)
     set_to = environment_with(situation, variables)
     parts = [f"{name}={shlex.quote(value)}" for name, value in set_to.items()]
@@ -113,13 +106,11 @@ def own_command() -> str:
 
 
 def with_pool(situation: Situation, pages: int, command: str) -> str:
-    """A command that reserves pages while the program runs, and gives them back."""
     size = hugetlb.size_name(situation.huge_page_bytes)
     return hints.as_root(f"{own_command()} pool reserve --page-size {size} {pages} -- {command}")
 
 
 def trial_with(situation: Situation, method: str, *, root: bool = False) -> str:
-    """The command that proves a remedy by timing the program with and without it."""
     command = (
         f"{trial_command(situation.region)} --with {shlex.quote(method)} -- {situation.command}"
     )
@@ -127,6 +118,5 @@ def trial_with(situation: Situation, method: str, *, root: bool = False) -> str:
 
 
 def trial_by_environment(situation: Situation, variables: Mapping[str, str]) -> str:
-    """The same of a remedy that is environment variables."""
     words = names.command_line(f"{name}={value}" for name, value in variables.items())
     return trial_with(situation, f"env:{words}")

@@ -65,7 +65,6 @@ def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
 
 
 def cautions_for(regions: Sequence[RegionShare], program: Program) -> tuple[tuple[str, str], ...]:
-    """What the makers of the program advise, and where."""
     return tuple(
         (each.words, each.source) for each in _of(regions, program) if each.form == "caution"
     )
@@ -74,7 +73,6 @@ def cautions_for(regions: Sequence[RegionShare], program: Program) -> tuple[tupl
 def remedies_for(
     regions: Sequence[RegionShare], owner: Owner | None, program: Program, situation: Situation
 ) -> list[Remedy]:
-    """The switches of the program that work here."""
     made = (_remedy(each, regions, owner, situation) for each in _of(regions, program))
     return [each for each in made if each is not None]
 
@@ -105,11 +103,10 @@ def _remedy(
     if variables is None:
         return None
     steps, undo = first
-    command = (
-        _with_option(switch.text, situation)
-        if switch.form == "option"
-        else with_environment(situation, variables)
-    )
+    command = with_environment(situation, variables)
+    argv = situation.argv
+    if switch.form == "option" and Path(argv[0]).name == "java":
+        command = names.command_line([argv[0], switch.text, *argv[1:]])
     return transparent(
         switch.code,
         "command",
@@ -128,31 +125,18 @@ def _remedy(
 
 
 def _variables(switch: Switch, situation: Situation) -> dict[str, str] | None:
-    """What the environment is to hold; None: that does nothing here."""
     if switch.form == "option":
         return {_JAVA_OPTIONS: str(switch.text)}
     if switch.needs == "malloc" and (situation.glibc or (0, 0)) < FIRST_WITH_HUGETLB:
         return None
     pairs = (each.partition("=") for each in str(switch.text).split())
     variables = {name: value for name, _, value in pairs}
-    if _NUMPY in variables and not _numpy_does_not_ask(situation, _NUMPY):
-        return None
+    if _NUMPY in variables:
+        # By itself numpy asks, with Linux 4.6 and later.
+        off = situation.environment.get(_NUMPY) == "0" or f"{_NUMPY}=0" in situation.argv
+        if not off and (situation.settings.kernel or (4, 6)) >= (4, 6):
+            return None
     return variables
-
-
-def _numpy_does_not_ask(situation: Situation, name: str) -> bool:
-    """By itself numpy asks, with Linux 4.6 and later."""
-    kernel = situation.settings.kernel
-    switched_off = situation.environment.get(name) == "0" or f"{name}=0" in situation.argv
-    return switched_off or (kernel is not None and kernel < (4, 6))
-
-
-def _with_option(option: str, situation: Situation) -> str:
-    """The option behind the program's name, or where all its programs read it."""
-    argv = situation.argv
-    if Path(argv[0]).name == "java":
-        return names.command_line([argv[0], option, *argv[1:]])
-    return with_environment(situation, {_JAVA_OPTIONS: option})
 
 
 def _by_pool(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:

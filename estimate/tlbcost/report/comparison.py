@@ -1,37 +1,89 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What differs between two estimates, and is that more than their intervals allow?"""
+"""Comparison of two estimates: differences that exceed their intervals."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from statistics import median
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
-from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.common.document import now
+from tlbcost.answer.estimate_document import EstimateDocument, VerdictPart
+from tlbcost.common import units
+from tlbcost.common.console import print_whole, section, table
+from tlbcost.common.document import Part, doc, now
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.report.comparison_document import (
-    Change,
-    Compared,
-    ComparedEstimate,
-    ComparisonDocument,
-    Unit,
-)
+from tlbcost.common.units import middle
 from tlbcost.report.facts import page_sizes, walks
+from tlbcost.report.lines import visible, wrapped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "tlbcost-comparison-1"
+Unit = Literal["fraction", "ns", "count"]
+Change = Literal["larger", "smaller", "within", "unknown"]
+_CHANGES = {
+    "larger": "larger",
+    "smaller": "smaller",
+    "within": "not clear",
+    "unknown": units.NOT_OBTAINED,
+}
+
+
+class ComparedEstimate(Part, frozen=True, kw_only=True):
+    """One of the two."""
+
+    file: Annotated[str, doc("where it was read from")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    argv: Annotated[tuple[str, ...], doc("the program's command line")]
+    verdict: Annotated[VerdictPart, doc("its verdict")]
+
+
+class Compared(Part, frozen=True, kw_only=True):
+    """One quantity of both; null: not obtained."""
+
+    name: Annotated[str, doc("what it is")]
+    unit: Annotated[Unit, doc("its unit")]
+    first: Annotated[Interval | None, doc("of the first; of several runs: median and range")]
+    second: Annotated[Interval | None, doc("of the second")]
+    change: Annotated[
+        Change,
+        doc(
+            "larger, smaller: the second's interval lies above or below the first's; within: the "
+            "intervals overlap"
+        ),
+    ]
+
+
+class ComparisonDocument(Part, frozen=True, kw_only=True):
+    """What `tlbcost compare --json FILE` writes."""
+
+    schema: Annotated[str, doc("form of this document and its version", const=SCHEMA)] = SCHEMA
+    tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    first: Annotated[ComparedEstimate, doc("the first estimate")]
+    second: Annotated[ComparedEstimate, doc("the second estimate")]
+    verdict_changed: Annotated[bool, doc("their verdicts differ")]
+    rows: Annotated[list[Compared], doc("what is compared; the total gain first")]
+    notes: Annotated[list[str], doc("why they may not be comparable")]
 
 
 def compared(
     first: EstimateDocument, second: EstimateDocument, files: tuple[str, str]
 ) -> ComparisonDocument:
-    """The comparison of two estimates, which were read from these files."""
-    both = (first, second)
+    rows = []
+    for name, (unit, figure) in _FIGURES.items():
+        a, b = figure(first), figure(second)
+        rows.append(Compared(name=name, unit=unit, first=a, second=b, change=change_of(a, b)))
     return ComparisonDocument(
         tlbcost_version=version(),
         date=now(),
         first=_head(first, files[0]),
         second=_head(second, files[1]),
         verdict_changed=first.verdict.code != second.verdict.code,
-        rows=[_row(name, unit, *map(figure, both)) for name, (unit, figure) in _FIGURES.items()],
+        rows=rows,
         notes=_notes(first, second),
     )
 
@@ -77,11 +129,7 @@ _FIGURES: dict[str, tuple[Unit, Callable[[EstimateDocument], Interval | None]]] 
 }
 
 
-def _row(name: str, unit: Unit, first: Interval | None, second: Interval | None) -> Compared:
-    return Compared(name=name, unit=unit, first=first, second=second, change=_change(first, second))
-
-
-def _change(first: Interval | None, second: Interval | None) -> Change:
+def change_of(first: Interval | None, second: Interval | None) -> Change:
     if first is None or second is None:
         return "unknown"
     if second.low > first.high:
@@ -90,7 +138,6 @@ def _change(first: Interval | None, second: Interval | None) -> Change:
 
 
 def _notes(first: EstimateDocument, second: EstimateDocument) -> list[str]:
-    """What else is not the same in both."""
     pairs: dict[str, list[object]] = {
         "different programs or arguments": [each.program.argv for each in (first, second)],
         "different CPUs": [each.machine and each.machine.cpu_name for each in (first, second)],
@@ -105,3 +152,72 @@ def _notes(first: EstimateDocument, second: EstimateDocument) -> list[str]:
         "different versions of tlbcost": [each.tlbcost_version for each in (first, second)],
     }
     return [words for words, (one, other) in pairs.items() if one != other]
+
+
+def print_comparison(document: ComparisonDocument, file: TextIO) -> None:
+    print_whole(lambda console: _fill(console, document), file)
+
+
+def _fill(console: Console, document: ComparisonDocument) -> None:
+    for line in wrapped(_sentence(document), console.width):
+        console.print(line, style="bold")
+    console.print()
+    for label, each in (("A", document.first), ("B", document.second)):
+        console.print(_text_head(label, each, console.width), soft_wrap=True)
+    shown = table("", "A", "B", "B is")
+    verdicts = [each.verdict.code.replace("_", " ") for each in (document.first, document.second)]
+    shown.add_row("verdict", *verdicts, "different" if document.verdict_changed else "the same")
+    for row in document.rows:
+        if row.first is not None or row.second is not None:
+            shown.add_row(
+                row.name,
+                _cell(row, row.first),
+                _cell(row, row.second),
+                (
+                    "the same"
+                    if row.first is not None and row.first == row.second
+                    else _CHANGES[row.change]
+                ),
+            )
+    section(console, shown)
+    if document.notes:
+        console.print()
+        for line in wrapped(f"Note: {', '.join(document.notes)}.", console.width):
+            console.print(line)
+
+
+def _sentence(document: ComparisonDocument) -> str:
+    gain = document.rows[0]
+    assert gain.first is not None
+    assert gain.second is not None
+    before, after = (units.percent(each.value) for each in (gain.first, gain.second))
+    if gain.change in ("larger", "smaller"):
+        return (
+            f"DIFFERENT: the gain goes from {before} to {after}, which is more than the intervals "
+            "allow for."
+        )
+    text = f"NO CLEAR DIFFERENCE: the gain is {before} and {after}, and the intervals overlap."
+    clear = [row.name for row in document.rows[1:] if row.change in ("larger", "smaller")]
+    return f"{text} These differ: {', '.join(clear)}." if clear else text
+
+
+def _text_head(label: str, each: ComparedEstimate, width: int) -> str:
+    start = f"{label}  {each.date[:10]}  "
+    file = visible(each.file)
+    room = width - len(start)
+    command = visible(shlex.join(each.argv))
+    start += f"{middle(file, room // 3)}  "
+    return start + middle(command, width - len(start))
+
+
+def _cell(row: Compared, interval: Interval | None) -> str:
+    if interval is None:
+        return units.NOT_OBTAINED
+    if row.unit == "fraction":
+        value, ends = units.percent(interval.value), units.range_of(interval)
+    elif row.unit == "ns":
+        value, ends = units.time(interval.value), units.times(interval.low, interval.high)
+    else:
+        low, high = units.count(round(interval.low)), units.count(round(interval.high))
+        value, ends = units.count(round(interval.value)), f"{low} to {high}"
+    return value if interval.low == interval.high else f"{value} ({ends})"

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did the program do, which memory misses, and why is that not on huge pages?"""
+"""Facts of a report: the run, the memory that misses, why it is not on huge pages."""
 
 from __future__ import annotations
 
 from statistics import median
 
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.answer.waits import waits_words
-from tlbcost.attribution.shares import RegionShare
-from tlbcost.attribution.sites import words
+from tlbcost.answer.words import waits_words
+from tlbcost.attribution.shares import RegionShare, words
 from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.measured.record import WORTHWHILE_FRACTION
@@ -28,7 +27,6 @@ _MOST = 0.5
 
 
 def mode_words(mode: str | None) -> str:
-    """Which mode was counted."""
     return _MODES.get(mode or "", "mode not known")
 
 
@@ -52,7 +50,6 @@ def run_words(document: EstimateDocument) -> str | None:
 
 
 def counted_words(document: EstimateDocument) -> str | None:
-    """Where counts that were imported are from; None: the program ran here."""
     counters = document.counters
     if document.program.runs or counters is None:
         return None
@@ -90,7 +87,6 @@ def _first_region(document: EstimateDocument) -> RegionShare | None:
 
 
 def region_of(document: EstimateDocument, program: str, name: RegionName) -> RegionShare | None:
-    """The memory that an advice names; None: it was not attributed."""
     for found in (document.attribution, document.sampled_attribution):
         for region in () if found is None else found.memory:
             if (region.program, region.name, region.kind, region.code) == (
@@ -101,7 +97,6 @@ def region_of(document: EstimateDocument, program: str, name: RegionName) -> Reg
 
 
 def _sites(region: RegionShare) -> list[str]:
-    """Where most of it was allocated: with its line, by the function alone; empty: not known."""
     first = next((site for site in region.sites if site.misses_fraction >= _MOST), None)
     if first is None or region.kind in ("file", "stack"):
         return []

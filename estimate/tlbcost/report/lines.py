@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is text laid out in lines: wrapped with its numbers whole, labelled, shortened?"""
+"""Text in lines: wrapped with its numbers whole, labelled, shortened."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def _escaped(character: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Markdown that shows this text on one line."""
     return visible(text).translate(_MARKDOWN)
 
 
@@ -40,7 +39,6 @@ def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str
 
 
 def labelled(label: str, text: str, width: int, most: int = 2) -> list[str]:
-    """A label and its text, in `most` lines at most."""
     return cut(wrapped(text, width, f"{label:<{LABEL}}", " " * LABEL), most, width)
 
 

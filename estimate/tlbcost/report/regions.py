@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which lines of code miss, in a report."""
+"""Memory and lines of code that miss, in a report."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.document import AttributionPart
-from tlbcost.attribution.shares import SIMULATION, AllocationSite, CodeLine, RegionShare
-from tlbcost.attribution.sites import words
+from tlbcost.attribution.shares import SIMULATION, AllocationSite, CodeLine, RegionShare, words
 from tlbcost.common import names, units
 from tlbcost.common.console import section, table
-from tlbcost.common.interval import Interval
 from tlbcost.common.units import shortened
 from tlbcost.memory.kinds import Backing
 from tlbcost.report.facts import page_sizes
@@ -47,7 +45,6 @@ def print_regions(console: Console, document: EstimateDocument) -> None:
 
 
 def print_sampled(console: Console, attribution: AttributionPart) -> None:
-    """The memory and the code that samples of counters point at."""
     shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "own gain")
     named, rest = split(attribution.memory)
     for region in named:
@@ -56,7 +53,9 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
             on_pages(region.backed),
             units.count(region.samples or 0),
             _percent(region.misses_fraction),
-            _range(region.misses_interval),
+            units.NOT_OBTAINED
+            if region.misses_interval is None
+            else units.range_of(region.misses_interval),
             _gain(region),
         )
     if rest:
@@ -132,13 +131,11 @@ def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) 
 
 
 def worth_a_line(attribution: AttributionPart) -> list[CodeLine]:
-    """The lines of code that are shown: the first few, of those with a part of note."""
     first = attribution.code[:_MOST_LINES]
     return [line for line in first if (line.walks_fraction or 0.0) >= _LEAST]
 
 
 def split(regions: Sequence[RegionShare]) -> tuple[list[RegionShare], list[RegionShare]]:
-    """Those worth a line of their own, and the others."""
     named = [
         region
         for region in regions
@@ -148,7 +145,6 @@ def split(regions: Sequence[RegionShare]) -> tuple[list[RegionShare], list[Regio
 
 
 def title(region: RegionShare) -> str:
-    """What the memory is called: its name, of the executable with what it is."""
     if region.kind == "segment" and region.name != "[bss]":
         return f"{names.shown(region.name)} ({'code' if region.code else 'data'})"
     name = names.shown(region.name)
@@ -156,7 +152,6 @@ def title(region: RegionShare) -> str:
 
 
 def on_pages(backed: Backing | None) -> str:
-    """The size of the pages that hold most of it."""
     return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
 
 
@@ -167,7 +162,6 @@ def _sites(region: RegionShare) -> list[AllocationSite]:
 
 
 def code_words(line: CodeLine) -> str:
-    """What the code is called: 'function (file:line)', or the known part of it."""
     site = line.site
     if site.function is None and site.object is None:
         return "code made at run time"
@@ -178,10 +172,6 @@ def _gain(region: RegionShare) -> str:
     return units.NOT_OBTAINED if region.gain_fraction is None else units.percent(
         region.gain_fraction.value
     )  # fmt: skip
-
-
-def _range(interval: Interval | None) -> str:
-    return units.NOT_OBTAINED if interval is None else units.range_of(interval)
 
 
 def _size(n_bytes: int | None) -> str:

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be done about page walks, by memory region: all remedies, with their cost?"""
+"""Remedies against page walks by memory region, their costs, and the commands to type."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.shares import RegionShare
-from tlbcost.common import units
-from tlbcost.remedies.cost import Cost
+from tlbcost.common import names, units
+from tlbcost.common.units import middle
 from tlbcost.remedies.document import AdvicePart, RegionName
-from tlbcost.remedies.remedy import Remedy
-from tlbcost.report.commands import growth_words
+from tlbcost.remedies.remedy import Cost, Remedy
 from tlbcost.report.facts import region_of
-from tlbcost.report.lines import wrapped
+from tlbcost.report.lines import LABEL, labelled, visible, wrapped
+from tlbcost.run.region import trial_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,8 @@ _KINDS = {
     "shared": "shared, without a file",
     "jit": "code made at run time",
 }
+_MOST_STEPS = 3
+_DOTS = "..."
 
 
 def print_remedies(console: Console, document: EstimateDocument) -> None:
@@ -111,7 +114,6 @@ def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
 
 
 def cost_words(remedy: Remedy) -> str:
-    """What a remedy alone costs, in one sentence."""
     cost, parts = remedy.cost, []
     if cost.pool_pages is not None and cost.pool_page_bytes is not None:
         parts.append(f"{cost.pool_pages} pages of {units.size(cost.pool_page_bytes)} reserved")
@@ -120,10 +122,87 @@ def cost_words(remedy: Remedy) -> str:
 
 
 def _first_touch(cost: Cost) -> str | None:
-    """What page faults cost; None: it is not known."""
     if cost.fault_ns is None:
         return None
     text = f"the first touch of one takes {units.time(cost.fault_ns.value)}"
     if cost.base_fault_ns is not None:
         text += f", of a base page {units.time(cost.base_fault_ns.value)}"
     return text
+
+
+def command_of(document: EstimateDocument) -> str:
+    return names.command_line(document.program.argv)
+
+
+def first_remedy(document: EstimateDocument) -> Remedy | None:
+    """The simplest remedy of the memory with the largest gain; None: there is none."""
+    first = document.what_to_do[0] if document.what_to_do else None
+    return first.remedies[0] if first is not None and first.remedies else None
+
+
+def command_lines(document: EstimateDocument, width: int) -> list[str]:
+    """What to try and what proves it; a command line that is too long is written as `...`."""
+    remedy = first_remedy(document)
+    if remedy is None:
+        first = document.what_to_do[0] if document.what_to_do else None
+        if first is not None and first.no_remedy is not None:
+            return labelled("Try", first.no_remedy, width)
+        if document.verdict.code in ("not_worth_it", "already_huge"):
+            return []
+        where = "" if document.program.runs else "   (where the program runs)"
+        trial = f"{trial_command(document.region)} -- {command_of(document)}"
+        line = _fitted(document, trial, width - len(where))
+        return _explained(document, _rows("Prove", [f"{line}{where}"]), width)
+    growth = growth_words(remedy)
+    steps = [step for step in remedy.steps if not step.startswith("#")]
+    if remedy.form == "code":
+        lines = labelled("Try", f"{remedy.words}: {' '.join(steps)}", width)
+    else:
+        lines = _rows("Try", [_fitted(document, step, width) for step in steps[:_MOST_STEPS]])
+    if growth is not None:
+        short = f"{lines[-1]}   ({growth})"
+        lines = (
+            [*lines[:-1], short] if len(short) <= width else [*lines, f"{' ' * LABEL}({growth})"]
+        )
+    if remedy.proof is not None:
+        lines += _rows("Prove", [_fitted(document, remedy.proof, width)])
+    return _explained(document, lines, width)
+
+
+def _explained(document: EstimateDocument, lines: list[str], width: int) -> list[str]:
+    if any(command_of(document) in line for line in lines):
+        return lines
+    return [*lines, *program_line(_DOTS, document, width)]
+
+
+def program_line(label: str, document: EstimateDocument, width: int) -> list[str]:
+    command = command_of(document)
+    # Relative to where we are, or to the user's folder; either may be gone.
+    for place, shown in ((Path.cwd, ""), (Path.home, "~/")):
+        try:
+            folder = place()
+        except (OSError, RuntimeError):
+            continue
+        if len(folder.parts) > 1 and command.startswith(f"{folder}/"):
+            command = shown + command.removeprefix(f"{folder}/")
+            break
+    return _rows(label, [middle(visible(command), width - LABEL)])
+
+
+def _rows(label: str, rows: list[str]) -> list[str]:
+    return [f"{label if n == 0 else '':<{LABEL}}{row}" for n, row in enumerate(rows)]
+
+
+def _fitted(document: EstimateDocument, step: str, width: int) -> str:
+    room = width - LABEL
+    command = command_of(document)
+    if len(step) > room or not step.isprintable():
+        step = step.replace(command, _DOTS)
+    return middle(visible(step), room)
+
+
+def growth_words(remedy: Remedy) -> str | None:
+    growth = remedy.cost.growth_bytes
+    if growth is None:
+        return None
+    return f"{units.size(growth)} more memory" if growth else "no extra memory"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is a file an estimate that was saved by --json, of a version that can be shown?"""
+"""Estimates that --json saved, of a version that can be shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class _Head(msgspec.Struct):
 
 
 def read_estimate(path: Path) -> EstimateDocument:
-    """The document. Raises TlbcostError with exit code 1 naming the file and what is wrong."""
     text = read_text(path, hint=_HINT)
     try:
         found = from_json(text, _Head).schema

@@ -6,18 +6,18 @@ At most 24 lines; what does not fit is left to --details.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.answer.record import Caveat
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiesRecord
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.report.caveats import caveat_items
-from tlbcost.report.commands import command_lines, program_line
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
-from tlbcost.report.gain_table import gain_table
 from tlbcost.report.lines import LABEL, cut, labelled, wrapped
+from tlbcost.report.remedies import command_lines, program_line
 from tlbcost.run.region import region_words
 
 _MOST_LINES = 24
@@ -26,12 +26,18 @@ _FEW_LINES = 15
 # What the verdict itself says, by what would decide it.
 _SAID = {"quiet": ("T03", "T40")}
 _BACKENDS = {"sim": "simulation", "both": "hardware counters and simulation"}
+_HEAD = ("saved by", "share", "range")
+_FAULTS, _MISSES = "fewer page faults", "cheaper TLB misses"
+_MORE_PLACES = 2
+# A gain that is about 0, and below this in any case, needs no row.
+_NOTHING = 0.005
+# The second says more of what the first is about, and is written with it.
+_RELATED = {"T02": "T03"}
+_INDENT = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How much is shown: caveats and their lines, the track record, memory, a table."""
-
     caveats: int
     caveat_lines: int = 99
     record: bool = False
@@ -80,7 +86,6 @@ def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str
 def _below(
     document: EstimateDocument, caveats: list[list[str]], room: _Room, width: int
 ) -> list[str]:
-    """Groups of lines with an empty line before each."""
     commands = command_lines(document, width)
     table = gain_table(document) if room.table else []
     shown = [cut(item, room.caveat_lines, width) for item in caveats[: room.caveats]]
@@ -105,7 +110,6 @@ def _bound(document: EstimateDocument, width: int) -> list[str]:
 
 
 def modelled(document: EstimateDocument) -> Interval | None:
-    """What the model expects of cheaper TLB misses; None: there is no model's answer."""
     for part in (document.counters, document.simulation):
         if part is not None:
             return part.expected_fraction
@@ -113,7 +117,6 @@ def modelled(document: EstimateDocument) -> Interval | None:
 
 
 def measured_words(measured: MeasuredGain) -> str:
-    """What was measured, and how often."""
     if measured.source == "copies":
         also = "".join(f", with {each} on huge pages" for each in measured.also)
         return f"measured in {measured.rounds} copies of the running program{also}"
@@ -135,7 +138,6 @@ def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: 
 
 
 def copies_words(copies: CopiesRecord) -> str:
-    """What the answer rests on where the program was followed in copies."""
     cost = copies.added_cpu_fraction
     added = "" if cost is None else f" (+{units.percent(cost)} CPU time)"
     return f"{copies.windows} copies of the running program{added}"
@@ -167,3 +169,123 @@ def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> 
         )
     more = f"{hidden} more caveats" if hidden > 1 else "A caveat more" if hidden else "Details"
     return wrapped(f"{text}. {more}:\u00a0--details", width)
+
+
+def gain_table(document: EstimateDocument) -> list[str]:
+    measured = document.measured is not None and document.measured.system_fraction is not None
+    faults, misses = ("kernel time", "user time") if measured else (_FAULTS, _MISSES)
+    parts = {faults: document.fault_fraction, misses: document.expected_fraction}
+    total = document.total_fraction
+    known = {name: share for name, share in parts.items() if share is not None}
+    some = {
+        name: share
+        for name, share in known.items()
+        if not (
+            units.percent(share.value) in (units.ZERO, units.ABOUT_ZERO) and share.high < _NOTHING
+        )
+    }
+    # Without a row the others must still add up, unless all of it hardly matters.
+    if document.verdict.code == "not_worth_it" or list(map(_cells, some.values())) == [
+        _cells(total)
+    ]:
+        known = some
+    if not known:
+        return []
+    shares = list(known.values())
+    (values,) = _columns(shares, total, lambda share: (share.value,))
+    if document.measured is not None:
+        # Each interval is that of its own differences: ends do not add up.
+        lows, highs = (
+            [units.percent(end) for end in ends]
+            for ends in zip(*((share.low, share.high) for share in (*shares, total)), strict=True)
+        )
+    else:
+        lows, highs = _columns(shares, total, lambda share: (share.low, share.high))
+    times = [units.NOT_OBTAINED] * (len(shares) + 1)
+    cpu = document.program.cpu_ns
+    if cpu is not None:
+        saved = [share.value * cpu for share in shares]
+        times = units.sum_of_times(saved, total.value * cpu)
+    rows: list[tuple[str, ...]] = [
+        (_name(name, value), value, low if low == high else f"{low} to {high}", time)
+        for name, value, low, high, time in zip(
+            [*known, "total"], values, lows, highs, times, strict=True
+        )
+    ]
+    if document.fault_fraction is None:
+        # What was not obtained is not nothing.
+        rows.insert(0, (_FAULTS, *[units.NOT_OBTAINED] * 3))
+    if len(known) == 1:
+        rows.pop()
+    last = "CPU time" if document.fractions_of == "CPU time" else "time"
+    return _aligned([(*_HEAD, last), *rows])
+
+
+def _name(name: str, value: str) -> str:
+    # Huge pages may cost more to fault in than they save.
+    return "page faults" if name == _FAULTS and value.startswith("-") else name
+
+
+def _cells(share: Interval) -> list[str]:
+    return [units.percent(end) for end in (share.value, share.low, share.high)]
+
+
+def _columns(
+    parts: Sequence[Interval], total: Interval, ends: Callable[[Interval], Sequence[float]]
+) -> list[list[str]]:
+    """The parts' ends and the total's in percent, with the fewest digits that add up."""
+    columns: list[list[str]] = []
+    for more in range(_MORE_PLACES + 1):
+        columns = [
+            [_percent(value, values[-1], more) for value in values]
+            for values in zip(*map(ends, [*parts, total]), strict=True)
+        ]
+        for column, wanted in zip(columns, ends(total), strict=True):
+            column[-1] = units.percent(wanted)
+        if len(parts) == 1 or all(map(_adds_up, columns)):
+            break
+    return columns
+
+
+def _percent(fraction: float, total: float, more: int) -> str:
+    """As others write it; or with as many places more as the total needs."""
+    if not more:
+        return units.percent(fraction)
+    places = more if abs(total) >= 0.0995 else more + 1
+    return f"{100 * fraction:.{places}f} %"
+
+
+def _adds_up(column: Sequence[str]) -> bool:
+    *parts, total = map(_number, column)
+    return units.percent(sum(parts) / 100) == units.percent(total / 100)
+
+
+def _number(cell: str) -> float:
+    return 0.0 if cell == units.ABOUT_ZERO else float(cell.removesuffix(" %"))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    return [
+        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  "
+        f"{row[3]:>{widths[3]}}"
+        for row in rows
+    ]
+
+
+def caveat_items(caveats: Sequence[Caveat], width: int) -> list[list[str]]:
+    """The lines of each caveat, in their order; related ones are one."""
+    by_code = {caveat.code: caveat for caveat in caveats}
+    merged = {second for first, second in _RELATED.items() if first in by_code}
+    return [
+        _lines(caveat, by_code.get(_RELATED.get(caveat.code, "")), width)
+        for caveat in caveats
+        if caveat.code not in merged
+    ]
+
+
+def _lines(caveat: Caveat, related: Caveat | None, width: int) -> list[str]:
+    parts = [caveat.sentence, caveat.remedy]
+    if related is not None:
+        parts.append(f"{related.sentence.removesuffix('.')} ({related.code}).")
+    return wrapped(" ".join(parts), width, f"{caveat.code:<{_INDENT}}", " " * _INDENT)

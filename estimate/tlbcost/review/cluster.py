@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do a review's workers do, as their Dask scheduler knows it?"""
+"""Workers of a review, through their Dask scheduler."""
 
 from __future__ import annotations
 
@@ -53,11 +53,9 @@ class Asked:
         self._plan = plan
 
     def release(self) -> None:
-        """It is not wanted any more."""
         self._future.release()
 
     def outcome(self) -> Reply | Literal["lost"] | None:
-        """What the worker answered; lost: it will not; None: not yet."""
         if not self._future.done():
             return None
         if self._future.status in _GONE:
@@ -79,8 +77,6 @@ class Asked:
 
 
 class Cluster:
-    """The workers of one scheduler."""
-
     def __init__(self, client: Client, scheduler: Scheduler) -> None:
         self._client = client
         self._scheduler = scheduler
@@ -107,7 +103,6 @@ class Cluster:
         return await scheduler.identity(n_workers=-1)
 
     def start(self, task: Task, calibration: str | None, address: str) -> Asked:
-        """Ask this worker alone."""
         key = f"tlbcost-{uuid.uuid4()}"
         future = self._client.submit(
             fill,

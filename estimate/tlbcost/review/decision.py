@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which services should get huge pages, by the plan's policy, and what does that save and cost?"""
+"""Decisions by the plan's policy, with savings and costs, for each service and host."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
-from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.accuracy.record import TrackRecord, track_records
+from tlbcost.answer.estimate_document import CalibrationPart, EstimateDocument
+from tlbcost.calibration.file import look_up, read_with_curve
+from tlbcost.calibration.records import Calibration, Obtained
 from tlbcost.common import names, units
 from tlbcost.common.document import now
 from tlbcost.common.interval import Interval
@@ -21,21 +25,22 @@ from tlbcost.review.deployment import snippets
 from tlbcost.review.document import (
     Decision,
     HostPool,
+    MachineCalibration,
     Misses,
     ReviewDocument,
+    ReviewMachine,
     ReviewRow,
     RowCaveat,
 )
-from tlbcost.review.hosts import review_machines
-from tlbcost.review.plan import Plan, Service, share, size
+from tlbcost.review.plan import MachineType, Plan, Service, share, size
 from tlbcost.review.task import TaskResult
+from tlbcost.system.machine import Machine
 
 _HOURS_A_YEAR = 8760
 _ORDER: tuple[Decision, ...] = ("adopt", "blocked", "undecided", "leave", "done", "failed")
 
 
 def review_document(plan: Plan, results: Sequence[TaskResult]) -> ReviewDocument:
-    """What the policy makes of the results."""
     services = {service.name: service for service in plan.services}
     # Another machine's simulation knows no remedy: the service's own estimate here may.
     advice = {r.service: r.estimate.what_to_do for r in results if r.estimate is not None}
@@ -101,7 +106,6 @@ def _of_estimate(document: EstimateDocument) -> _Found:
 
 
 def _misses(document: EstimateDocument) -> Misses | None:
-    """The memory and code that miss most: those that a report of the estimate shows."""
     found = document.attribution or document.sampled_attribution
     if found is None or not found.memory:
         return None
@@ -175,7 +179,6 @@ def _row(
 
 
 def _shell_line(service: Service, command: Sequence[str]) -> str:
-    """The command where, and with what, a review runs it."""
     words = names.command_line(command)
     if service.redact:
         return words
@@ -192,7 +195,6 @@ def _shell_line(service: Service, command: Sequence[str]) -> str:
 
 
 def _remedy(plan: Plan, advice: Sequence[AdvicePart]) -> tuple[Remedy | None, tuple[str, ...]]:
-    """The simplest that is allowed, for the memory that gains most."""
     for each in advice:
         for remedy in each.remedies:
             if remedy.code not in plan.policy.without:
@@ -253,3 +255,83 @@ def _fit(plan: Plan, name: str, rows: list[ReviewRow]) -> HostPool:
         machine=name, memory_bytes=memory, most_bytes=most, needed_bytes=needed,
         left_out=tuple(left_out),
     )  # fmt: skip
+
+
+def review_machines(plan: Plan, results: Sequence[TaskResult]) -> tuple[ReviewMachine, ...]:
+    """Each type of host of the plan. Raises TlbcostError: a calibration cannot be read any more."""
+    return tuple(
+        _machine(name, kind, [r.estimate for r in results if r.machine == name and r.estimate])
+        for name, kind in plan.machines.items()
+    )
+
+
+def calibrations(plan: Plan, review: ReviewDocument) -> dict[str, Obtained]:
+    """Calibrations and curves by type of host; a cached one counts only if it has the same date."""
+    found = {}
+    for machine in review.machines:
+        file, used = plan.machines[machine.name].calibration, machine.calibration
+        cached = read_with_curve(Path(file)) if file is not None else look_up()[0]
+        if cached is not None and used is not None and cached.calibration.date == used.date:
+            found[machine.name] = cached
+    return found
+
+
+def _machine(name: str, kind: MachineType, estimates: Sequence[EstimateDocument]) -> ReviewMachine:
+    calibration, host = _calibration(kind, estimates)
+    return ReviewMachine(
+        name=name, hosts=kind.hosts, core=kind.core, host=host, calibration=calibration,
+        accuracy=_accuracy(host, estimates),
+    )  # fmt: skip
+
+
+def _calibration(
+    kind: MachineType, estimates: Sequence[EstimateDocument]
+) -> tuple[MachineCalibration | None, Machine | None]:
+    """The calibration of the plan, else the one that all estimates used; and its machine."""
+    if kind.calibration is not None:
+        obtained = read_with_curve(Path(kind.calibration))
+        return _of_file(obtained.calibration, obtained.source), obtained.calibration.machine
+    used = {each.calibration.date: each.calibration for each in estimates if each.calibration}
+    hosts = [each.machine for each in estimates if each.machine is not None]
+    same = (
+        hosts[0]
+        if hosts
+        and len(
+            {
+                (host.cpu_vendor, host.cpu_family, host.cpu_model, host.cpu_stepping)
+                for host in hosts
+            }
+        )
+        == 1
+        else None
+    )
+    host = (
+        None
+        if same is None
+        else Machine(**{name: getattr(same, name) for name in Machine.__dataclass_fields__})
+    )
+    return (_quoted_calibration(*used.values()) if len(used) == 1 else None), host
+
+
+def _of_file(found: Calibration, source: str) -> MachineCalibration:
+    return MachineCalibration(
+        source=source, date=found.date, extent=found.extent, grade=found.grade,
+        grade_reasons=found.grade_reasons,
+    )  # fmt: skip
+
+
+def _quoted_calibration(used: CalibrationPart) -> MachineCalibration:
+    return MachineCalibration(
+        source=used.source, date=used.date, extent=None, grade=used.grade,
+        grade_reasons=used.grade_reasons,
+    )  # fmt: skip
+
+
+def _accuracy(
+    host: Machine | None, estimates: Sequence[EstimateDocument]
+) -> dict[str, TrackRecord]:
+    """The record of this CPU by each way; without one, what the estimates quote."""
+    if host is not None:
+        return {str(way): record for way, record in track_records(host).items()}
+    quoted = [each.tried for each in estimates if each.tried is not None]
+    return {"estimate": quoted[0]} if quoted else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which lines put a remedy into effect where a service runs: systemd, containers, Kubernetes?
+"""Lines that deploy a remedy: systemd, containers, Kubernetes.
 
 Only remedies that are environment variables, or pages of a pool, have such lines. A value is quoted
 by the rules of the file that it stands in, so that the service gets it as it is. What is mounted in
@@ -45,10 +45,7 @@ class Snippet(Part, frozen=True, kw_only=True):
 
 
 def snippets(remedy: Remedy, service: str, instances: int) -> tuple[Snippet, ...]:
-    """Lines for each place that the remedy can be deployed to; empty: its steps are all there is.
-
-    `instances` of the service on a host share its pool.
-    """
+    """Lines for each place to deploy to, if any; `instances` on a host share its pool."""
     found = [*_variables(remedy.environment, service)] if remedy.environment else []
     pages, page_bytes = remedy.cost.pool_pages, remedy.cost.pool_page_bytes
     if pages is not None and page_bytes is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost review --json` write? Its keys, each with what it means."""
+"""The document of `tlbcost review --json`, and the meaning of its keys."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a review ask of a worker, and what does that answer?
+"""Orders to a worker, and its replies.
 
 Both are JSON: of a worker of another version its version can be read, whatever else has changed.
 """
@@ -58,7 +58,6 @@ class _Wanted:
         self._stops: dict[str, threading.Event] = {}
 
     def begin(self, key: str) -> threading.Event:
-        """Set once the order is not wanted any more."""
         with self._lock:
             stop = self._stops.setdefault(key, threading.Event())
             if self._closed:
@@ -66,18 +65,15 @@ class _Wanted:
             return stop
 
     def end(self, key: str) -> None:
-        """It is done."""
         with self._lock:
             self._stops.pop(key, None)
 
     def stop(self, key: str) -> None:
-        """The review went away, or asks someone else."""
         with self._lock:
             # It may not have begun yet.
             self._stops.setdefault(key, threading.Event()).set()
 
     def close(self) -> None:
-        """The worker ends."""
         with self._lock:
             self._closed = True
             for stop in self._stops.values():
@@ -88,7 +84,6 @@ WANTED = _Wanted()
 
 
 def order(task: Task, calibration: str | None, key: str) -> bytes:
-    """What to send to a worker. `calibration`: the text of its machine's."""
     asked = Order(
         version=version(),
         key=key,
@@ -102,10 +97,7 @@ def order(task: Task, calibration: str | None, key: str) -> bytes:
 
 
 def fill(words: bytes) -> bytes:
-    """Called on a worker: the reply to an order.
-
-    Raises Interrupted: it was ended, and is to be tried elsewhere.
-    """
+    """Reply to an order, on a worker. Raises Interrupted if it is to be tried elsewhere."""
     asker = msgspec.json.decode(words, type=_Asker)
     if asker.version != version():
         why = f"it has tlbcost {version()}, and the review {asker.version}"
@@ -172,7 +164,6 @@ def _result(found: Order, folder: Path, stop: threading.Event) -> TaskResult:
 
 
 def failed(service: str, machine: str, plan: str, why: str, seconds: float = 0.0) -> TaskResult:
-    """The result of a task that no worker could run."""
     return TaskResult(
         service=service, machine=machine, plan=plan, date=now(), seconds=seconds, command=(),
         failure=why,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is one service estimated for one type of host? By `tlbcost estimate`, in its own process.
+"""One service estimated for one type of host, by `tlbcost estimate` in its own process.
 
 What ends that, a signal or a defect of ours included, is then this service's failure alone.
 """
@@ -41,10 +41,7 @@ class Interrupted(Exception):
 
 
 def run_task(task: Task, folder: Path, stop: threading.Event | None = None) -> TaskResult:
-    """Do it; what fails is in the result. `folder`: for files of ours.
-
-    Raises Interrupted after `stop`.
-    """
+    """Run a task; its result has any failure. Raises Interrupted after `stop`."""
     start = time.monotonic()
     made = folder / "estimate.json"
     made.unlink(missing_ok=True)
@@ -74,7 +71,6 @@ def run_task(task: Task, folder: Path, stop: threading.Event | None = None) -> T
 
 
 def _run(task: Task, made: Path, messages: Path, stop: threading.Event | None) -> str | None:
-    """Why it failed; None: the file is there."""
     service = task.service
     words = [sys.executable, "-I", "-c", _START, str(os.getpid()), str(_PACKAGE)]
     words += ["estimate", "--quiet", "--json", str(made), "--output", os.devnull]
@@ -99,7 +95,6 @@ def _run(task: Task, made: Path, messages: Path, stop: threading.Event | None) -
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float, stop: threading.Event) -> int:
-    """As its wait(). Raises Interrupted."""
     end = time.monotonic() + limit_s
     while not stop.wait(_POLL_S):
         code = process.poll()

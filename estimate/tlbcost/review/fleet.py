@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which worker does which task of a review, and what if that worker dies, hangs or refuses?
+"""Distribution of a review's tasks to workers that may die, hang or refuse.
 
 One task at a time runs on a host, whatever number of workers it has. A task whose worker is lost is
 tried elsewhere, a few times; what no worker can do is a failure with its reason.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which rules of a plan's gate does a review break, and what changed since an earlier one?"""
+"""Broken rules of a plan's gate, and changes since an earlier review."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.common.reading import read_text
+from tlbcost.report.comparison import change_of
 from tlbcost.review.document import SCHEMA, BrokenRule, Decision, ReviewDocument, ReviewRow
 from tlbcost.review.plan import share
 
@@ -36,7 +37,6 @@ def read_review(path: Path) -> ReviewDocument:
 
 
 def broken_rules(review: ReviewDocument, baseline: ReviewDocument | None) -> list[BrokenRule]:
-    """Rules that a service breaks, in the order of the rows."""
     rules = [BrokenRule(rule=rule, service=row.service, machine=row.machine, why=why)
              for row in review.rows for rule, why in _broken_by(review, row)]  # fmt: skip
     if baseline is not None:
@@ -54,17 +54,21 @@ def _broken_by(review: ReviewDocument, row: ReviewRow) -> Iterator[tuple[str, st
         yield "failures", row.why
     checks = (
         ("most_translation", gate.most_translation, row.bound_fraction, "translation costs up to"),
-        ("most_gain_left", gate.most_gain_left, _left(row), "huge pages would save at least"),
+        (
+            "most_gain_left",
+            gate.most_gain_left,
+            (
+                None
+                if row.gain_fraction is None or row.decision == "done"
+                else row.gain_fraction.low
+            ),
+            "huge pages would save at least",
+        ),
         ("most_growth", gate.most_growth, row.growth_fraction, "its memory would grow by"),
     )
     for rule, limit, found, words in checks:
         if limit is not None and found is not None and found > share(limit, rule):
             yield rule, f"{words} {units.percent(found)}, and {limit} is allowed"
-
-
-def _left(row: ReviewRow) -> float | None:
-    """Gain that is not in use yet."""
-    return None if row.gain_fraction is None or row.decision == "done" else row.gain_fraction.low
 
 
 class ChangedRow(Part, frozen=True, kw_only=True):
@@ -110,14 +114,6 @@ def _changed(key: tuple[str, str], old: ReviewRow | None, new: ReviewRow | None)
         machine=key[1],
         first=first,
         second=second,
-        change="new" if old is None else "gone" if new is None else _change(first, second),
+        change="new" if old is None else "gone" if new is None else change_of(first, second),
         decisions=(None if old is None else old.decision, None if new is None else new.decision),
     )
-
-
-def _change(first: Interval | None, second: Interval | None) -> Change:
-    if first is None or second is None:
-        return "unknown"
-    if second.low > first.high:
-        return "larger"
-    return "smaller" if second.high < first.low else "within"

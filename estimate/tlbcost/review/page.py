@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a review written as one HTML file, which loads nothing from anywhere?"""
+"""A review as one HTML file, which loads nothing from anywhere."""
 
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.accuracy.record import TrackRecord, shipped_track_records
-from tlbcost.attribution.sites import words
+from tlbcost.attribution.shares import words
 from tlbcost.calibration.consistency import presentable
-from tlbcost.calibration.costs import find
-from tlbcost.calibration.records import Access, Calibration, Obtained
+from tlbcost.calibration.figure import draw
+from tlbcost.calibration.other_sources import reported_figures
+from tlbcost.calibration.records import Access, Calibration, Obtained, find
 from tlbcost.common import names, units
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import data
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.report.regions import code_words, on_pages, title
 from tlbcost.report.remedies import cost_words
 from tlbcost.review.document import HostPool, ReviewDocument, ReviewMachine, ReviewRow
-from tlbcost.review.pictures import curve, gains
+from tlbcost.review.plan import share
 from tlbcost.review.text import bytes_words, gain_words, number_words
 
 if TYPE_CHECKING:
@@ -44,12 +50,15 @@ _COSTS: tuple[tuple[str, str, Access | None], ...] = (
     ("walk_ns", "page walk", "serial"),
     ("fault_ns", "page fault, first touch", None),
 )
+_LONGEST_LABEL = 24
+_PAPER = re.compile(r'<rect x="0" y="0" width="\d+" height="\d+" fill="#ffffff"/>')
+_TITLE = re.compile(r"<title>.*?</title>\s*<desc>.*?</desc>", re.DOTALL)
+# Where an element is named, and where it is referred to.
+_NAMES = re.compile(r"""(\bid=["']|xlink:href=["']#|url\(['"]?#)""")
 
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """The pools of one type of host. `rows`: services that need one; `share` of its memory."""
-
     pool: HostPool
     rows: tuple[ReviewRow, ...]
     share: float | None
@@ -57,8 +66,6 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """One type of host, as the page shows it."""
-
     machine: ReviewMachine
     budget: _Budget | None
     sizes: tuple[int, ...]
@@ -109,7 +116,6 @@ def to_html(review: ReviewDocument, calibrations: Mapping[str, Obtained] | None 
 
 
 def _visible(value: object) -> object:
-    """Text without what would steer a terminal or turn the line around; lines stay."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "\n".join(visible(line) for line in value.split("\n"))
@@ -120,7 +126,6 @@ def _percent(part: float | None) -> str:
 
 
 def _left(huge_walks: int | None, walks: int) -> float | None:
-    """Of the walks, those that huge pages leave."""
     return None if huge_walks is None or not walks else huge_walks / walks
 
 
@@ -134,7 +139,8 @@ def _hosts(review: ReviewDocument, calibrations: Mapping[str, Obtained]) -> Iter
     for number, machine in enumerate(review.machines, start=1):
         obtained = calibrations.get(machine.name)
         calibration = None if obtained is None else presentable(obtained.calibration)
-        sizes = _sizes(calibration)
+        costs = () if calibration is None else calibration.costs
+        sizes = tuple(sorted({cost.page_size_bytes for cost in costs if cost.page_size_bytes}))
         yield _Host(
             machine=machine,
             budget=_budget(review, pools.get(machine.name)),
@@ -166,15 +172,9 @@ def _budget(review: ReviewDocument, pool: HostPool | None) -> _Budget | None:
     return _Budget(pool, rows, part)
 
 
-def _sizes(calibration: Calibration | None) -> tuple[int, ...]:
-    costs = () if calibration is None else calibration.costs
-    return tuple(sorted({cost.page_size_bytes for cost in costs if cost.page_size_bytes}))
-
-
 def _costs(
     calibration: Calibration, sizes: tuple[int, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Rows of the table of costs, with a cell for each page size."""
     for quantity, what, access in _COSTS:
         cells = []
         for size in sizes:
@@ -186,7 +186,6 @@ def _costs(
 
 
 def _range(quantity: str, found: list[Interval]) -> str:
-    """One value with its interval, or the least and the largest over footprints."""
     if not found:
         return units.NOT_OBTAINED
     low, high = min(found, key=_value), max(found, key=_value)
@@ -202,3 +201,68 @@ def _value(interval: Interval) -> float:
 
 def _in_units(quantity: str, value: float) -> str:
     return units.time(value) if quantity.endswith("_ns") else f"{value:,.0f}"
+
+
+def gains(review: ReviewDocument) -> Markup | None:
+    """The forest plot; None: there are no gains. Raises TlbcostError: gnuplot cannot draw."""
+    if all(row.gain_fraction is None for row in review.rows):
+        return None
+    return _drawn(
+        "gains", lambda file: draw_by("review.gp", lambda folder: _settings(review, folder), file)
+    )
+
+
+def curve(obtained: Obtained, number: int) -> Markup | None:
+    """Costs by footprint of the calibration of machine `number`; None: nothing was measured."""
+    reported = reported_figures(obtained.calibration)
+    measured = any(
+        cost.quantity == "walk_ns" and cost.interval for cost in obtained.calibration.costs
+    )
+    if not measured and not obtained.curve:
+        return None
+    return _drawn(f"machine-{number}", lambda file: draw(obtained, reported, file, caches=False))
+
+
+def _drawn(name: str, draw_to: Callable[[Path], None]) -> Markup:
+    from markupsafe import Markup
+
+    with temporary_folder() as folder:
+        file = folder / "figure.svg"
+        draw_to(file)
+        text = file.read_text(encoding="utf-8")
+    if "<svg" not in text:
+        raise TlbcostError("cannot draw a figure of the review: gnuplot wrote no SVG")
+    # No XML declaration and no tooltip "Gnuplot"; its font "sans" is no generic one of CSS.
+    text = _TITLE.sub("", text[text.index("<svg") :], count=1)
+    # The page's paper is its own, light or dark.
+    text = _PAPER.sub("", text, count=1)
+    text = text.replace('font-family="sans"', 'font-family="sans-serif"')
+    # The label of what it stands in says what it shows.
+    text = text.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
+    return Markup(_NAMES.sub(rf"\g<1>{name}-", text))
+
+
+def _settings(review: ReviewDocument, folder: Path) -> dict[str, str | int]:
+    labels = [f"{n}. {_label(row)}" for n, row in enumerate(review.rows, start=1)]
+    lines = ["number\tlabel\tgain\tlow\thigh"]
+    for n, (label, row) in enumerate(zip(labels, review.rows, strict=True), start=1):
+        lines.append(f"{n}\t{label}\t{_cells(row)}")
+    (folder / "rows.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {
+        "rows": str(folder / "rows.tsv"),
+        "count": len(review.rows),
+        "columns": max(len(label.replace("\\\\", "\\")) for label in labels),
+        "least": f"{100 * share(review.policy.least_gain, 'policy.least_gain'):g}",
+    }
+
+
+def _label(row: ReviewRow) -> str:
+    """A short name, as gnuplot reads it: a quote would end the cell, and a backslash escapes."""
+    short = units.middle(visible(row.service), _LONGEST_LABEL)
+    return short.replace('"', "'").replace("\\", "\\\\")
+
+
+def _cells(row: ReviewRow) -> str:
+    gain = row.gain_fraction
+    ends = ("value", "low", "high")
+    return "\t".join("NA" if gain is None else f"{100 * getattr(gain, end):.4g}" for end in ends)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a plan say: the policy, the types of hosts, and the services with their evidence?
+"""A plan: the policy, the types of hosts, and the services with their evidence.
 
 A plan is TOML. Its tables and keys are the records of this file; shares, sizes and times carry a
 unit ("3 %", "64 GiB", "90 s"), so that none is read as another.
@@ -104,14 +104,12 @@ class Plan(Part, frozen=True, kw_only=True):
     services: Annotated[list[Service], doc("what to review", minItems=1)]
 
     def pairs(self) -> Iterator[tuple[Service, str]]:
-        """Each service with each of its machines."""
         for service in self.services:
             for machine in service.machines or tuple(self.machines):
                 yield service, machine
 
 
 def share(text: str, key: str) -> float:
-    """A share such as "3 %". Raises TlbcostError that names the key."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None or found[2] != "%":
         raise _wrong(key, f'a share such as "3 %" was expected, not "{text}"')
@@ -127,7 +125,6 @@ def size(text: str, key: str) -> int:
 
 
 def time_s(text: str, key: str) -> float:
-    """Seconds of a time such as "90 s" or "5 min"."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None or found[2] not in _TIMES or not float(found[1]):
         raise _wrong(key, f'a time such as "90 s" or "5 min" was expected, not "{text}"')
@@ -135,10 +132,7 @@ def time_s(text: str, key: str) -> float:
 
 
 def read_plan(path: Path, *, services: bool = True) -> Plan:
-    """A plan, whose relative paths are below its folder. Raises TlbcostError with exit code 2.
-
-    Without `services` it may have none.
-    """
+    """A plan, its relative paths from its folder. Raises TlbcostError with exit code 2."""
     try:
         table = tomllib.loads(read_text(path, hint=_HINT))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -243,8 +237,6 @@ def _check_keys(service: Service, evidence: str, key: str) -> None:
 
 
 def _with_paths(plan: Plan, folder: Path) -> Plan:
-    """What is named by the plan is found from its folder, wherever we run."""
-
     def below(name: str | None) -> str | None:
         return None if name is None else str(folder / name)
 

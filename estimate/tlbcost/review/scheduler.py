@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where is the Dask scheduler of a fleet, how is it reached, and is that protected?"""
+"""Address and protection of a fleet's Dask scheduler."""
 
 from __future__ import annotations
 
@@ -44,17 +44,14 @@ class Scheduler:
 
     @property
     def host(self) -> str:
-        """Its name or number."""
         return self._parts()[1].strip("[]")
 
     @property
     def port(self) -> int:
-        """Its port."""
         return int(self._parts()[2])
 
     @property
     def protocol(self) -> str:
-        """tcp or tls."""
         return self.address[:3]
 
     def _parts(self) -> tuple[str, ...]:
@@ -64,7 +61,6 @@ class Scheduler:
 
 
 def add_scheduler(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """--scheduler, and the files for TLS."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", type=_address, required=required,
         help="of the Dask scheduler: [tls://]HOST:PORT; on this host also tcp://HOST:PORT, which "
@@ -147,7 +143,6 @@ def check_reachable(scheduler: Scheduler) -> str:
 
 
 def unreachable(scheduler: Scheduler, error: BaseException) -> TlbcostError:
-    """Why there is no connection."""
     hint = "dask scheduler, on that host, starts one"
     if scheduler.protocol == "tls":
         hint = "both sides need certificates of the same --tls-ca-file"

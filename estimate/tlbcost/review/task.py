@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is there to do in a review: which estimate, of which service, for which type of host?"""
+"""Tasks of a review: which estimate, of which service, for which type of host."""
 
 from __future__ import annotations
 
@@ -75,10 +75,7 @@ class Task:
 
 
 def plan_tasks(plan: Plan, *, fleet: bool = False) -> list[Task]:
-    """What there is to do. Raises TlbcostError with exit code 2: evidence that is not there.
-
-    With a `fleet`, programs and processes are those of the workers' hosts.
-    """
+    """Tasks of a plan, here or on hosts of the `fleet`. Raises TlbcostError with exit code 2."""
     calibrations = {name: _calibration(name, kind) for name, kind in plan.machines.items()}
     return [
         _task(service, name, plan.machines[name], calibrations[name], fleet=fleet)

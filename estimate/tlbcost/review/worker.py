@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a host offer itself to reviews? As a Dask worker of one thread.
+"""A host's offer to reviews: a Dask worker of one thread.
 
 An estimate ends when the review does not want it any more, and when the worker ends.
 """
@@ -50,7 +50,6 @@ def resource(machine: str) -> str:
 
 
 def offered(resources: Sequence[str]) -> frozenset[str]:
-    """The types of hosts that a worker with these resources is one of."""
     own = (name for name in resources if name.startswith(_RESOURCE))
     return frozenset(name.removeprefix(_RESOURCE) for name in own)
 
@@ -71,7 +70,6 @@ def _ender() -> WorkerPlugin:
 
 
 def work(scheduler: Scheduler, offer: Offer) -> int:
-    """Do what reviews ask for until a signal; returns the exit code. Raises TlbcostError."""
     check_closed(scheduler, offer.host)
     load_dask()
     return asyncio.run(_work(scheduler, offer))

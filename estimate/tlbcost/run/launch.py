@@ -123,7 +123,6 @@ class Launcher:
         return Started(process, output, tuple(tool or profiler), before.oom_kills or 0)
 
     def finish(self, run: Started, tick: Callable[[float], None] | None = None) -> Outcome:
-        """Wait for its end; see execute()."""
         try:
             code = _wait(run.process, tick, self.stdin)
         except BaseException:

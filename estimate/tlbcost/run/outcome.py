@@ -72,12 +72,10 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """It did not exit with 0."""
         return self.exit_code != 0
 
     @property
     def code(self) -> int:
-        """The exit code that a shell would show."""
         if self.signal is not None:
             return SIGNAL_BASE + self.signal
         return self.exit_code if self.exit_code is not None else TOOL_FAILED
@@ -88,16 +86,17 @@ class Outcome:
             return f"exited with {self.exit_code}"
         if self.signal == signal.SIGKILL and self.memory_limit_bytes is not None:
             return f"was killed at {describe_limit(self.memory_limit_bytes)}"
-        return f"was killed by {_signal_name(self.signal)}"
+        try:
+            return f"was killed by {signal.Signals(self.signal).name}"
+        except ValueError:
+            return f"was killed by signal {self.signal}"
 
 
 def describe_limit(limit_bytes: int) -> str:
     """'its memory limit (400 MiB, cgroup)'."""
-    return (
-        f"its memory limit ({units.size(limit_bytes)}, cgroup)"
-        if limit_bytes
-        else ("its cgroup's memory limit")
-    )
+    if not limit_bytes:
+        return "its cgroup's memory limit"
+    return f"its memory limit ({units.size(limit_bytes)}, cgroup)"
 
 
 def check_outcome(
@@ -145,10 +144,3 @@ def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
         cells["signal"],
         cells["exec_errno"],
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -16,10 +16,7 @@ _ELF_CLASS_32 = 1
 
 
 def resolve(name: str) -> Path:
-    """The file that running `name` starts, found as execvp(3) finds it.
-
-    Raises TlbcostError with exit code 126 or 127.
-    """
+    """Find the file as execvp(3) does. Raises TlbcostError with exit code 126 or 127."""
     search = os.environ.get("PATH", os.defpath).split(":") if name else []
     folders = [""] if "/" in name else search
     refused: Path | None = None
@@ -48,10 +45,7 @@ def resolve(name: str) -> Path:
 
 
 def check_simulatable(path: Path) -> None:
-    """Refuse what would run natively but not, or not in the same way, in the simulator.
-
-    Raises TlbcostError with exit code 125.
-    """
+    """Refuse what would not run in the simulator as natively: TlbcostError, exit code 125."""
     chain = [path, *_interpreters(path)]
     for file in chain:
         head = _head(file)

@@ -32,18 +32,13 @@ class Region:
     ends: tuple[str, ...] = ()
 
     def options(self, start: str, end: str) -> list[str]:
-        """The options of a tool that has one of these names for each place."""
         return [f"{start}={each}" for each in self.starts] + [f"{end}={each}" for each in self.ends]
 
     def tool(self, table: Path) -> tuple[str, ...]:
-        """What launches the program and times the region."""
         return ("tlbcost-region", *self.options("--start", "--end"), "--region", str(table))
 
     def outcome(self, whole: Outcome, table: Path) -> Outcome:
-        """The run with what the region alone cost.
-
-        Raises TlbcostError with exit code 4 if the program did not reach it, or not to its end.
-        """
+        """The run with the region's costs. Raises TlbcostError, 4, if it did not begin, or end."""
         run = whole.run
         if run is None:
             return whole
@@ -85,10 +80,7 @@ class Region:
 
 
 def names_of(text: str) -> tuple[str, str]:
-    """START and END of a region, END empty where it ends as the program does.
-
-    Raises TlbcostError with exit code 2.
-    """
+    """START and END of a region; END may be empty. Raises TlbcostError with exit code 2."""
     # Two colons are a part of names in C++ and Rust.
     start, *rest = re.split("(?<!:):(?!:)", text)
     if not start or len(rest) > 1:
@@ -99,7 +91,6 @@ def names_of(text: str) -> tuple[str, str]:
 
 
 def region_words(text: str) -> str:
-    """'from reads to done', or 'from reads on'."""
     start, end = names_of(text)
     return f"from {start} to {end}" if end else f"from {start} on"
 

@@ -61,10 +61,7 @@ class ProgramInput:
 
     @contextlib.contextmanager
     def opened(self, *, first: bool) -> Iterator[int | None]:
-        """The descriptor to give to a run; None: the one that tlbcost itself has.
-
-        Raises TlbcostError as check() does.
-        """
+        """Descriptor for a run, None for that of tlbcost. Raises TlbcostError as check() does."""
         if self._kept is not None:
             with self._kept.fed() as fd:
                 yield fd
@@ -84,7 +81,6 @@ class ProgramInput:
                 os.close(given)
 
     def close(self) -> None:
-        """Release the memory of what was kept."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -166,9 +162,14 @@ class _Kept:
 
     def _read_on(self, offset: int) -> None:
         """Keep more, unless another run has done so: then a read could wait for ever."""
-        if offset < self._bytes or self._ended or not _is_ready(self._fd):
+        if offset < self._bytes or self._ended:
             return
-        if self._bytes >= self._limit():
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        if not poll.poll(0):
+            return
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        if self._bytes >= min(self._limit_bytes, self._bytes + free // 2):
             self._fail(
                 f"it is longer than {units.size(self._bytes)}",
                 "put the input into a file and give that: tlbcost estimate COMMAND <FILE",
@@ -176,10 +177,6 @@ class _Kept:
             return
         with contextlib.suppress(BlockingIOError):
             self._keep(os.read(self._fd, _CHUNK_BYTES))
-
-    def _limit(self) -> int:
-        free = shutil.disk_usage(tempfile.gettempdir()).free
-        return min(self._limit_bytes, self._bytes + free // 2)
 
     def _keep(self, data: bytes) -> None:
         self._ended = not data
@@ -204,10 +201,3 @@ def _ready(fd: int, event: int, stop: int) -> bool:
     poll.register(fd, event)
     poll.register(stop, select.POLLIN)
     return all(found != stop for found, _ in poll.poll())
-
-
-def _is_ready(fd: int) -> bool:
-    """Whether there is something to read, or the end."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))

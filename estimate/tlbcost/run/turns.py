@@ -69,7 +69,6 @@ def objection(launcher: Launcher, run: Run) -> str | None:
 
 
 def has_room(run: Run) -> bool:
-    """Whether there is memory for several runs of a program that took this."""
     rooms = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
     return all(room is None or room >= _ROOM * run.max_rss_bytes for room in rooms)
 
@@ -150,18 +149,19 @@ class _Run:
 
     def ended(self) -> bool:
         """Whether it is over; then the time of its last turn is known."""
-        poll = select.poll()
-        poll.register(self._handle, select.POLLIN)
-        if not poll.poll(0):
+        if not self._wait(0):
             return False
         self._pause()
         return True
 
-    def stop(self) -> None:
-        """Stop its processes, parents first, and those that they start at that moment.
+    def _wait(self, milliseconds: float) -> bool:
+        """Whether it is over by then."""
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        return bool(poll.poll(milliseconds))
 
-        Raises NotTogetherError if one may not be stopped.
-        """
+    def stop(self) -> None:
+        """Stop parents first, and what they then start. Raises NotTogetherError if refused."""
         for _ in range(3):
             family = process_tree.offspring([self.started.process.pid])
             new = {pid: start for pid, start in family.items() if pid not in self._stopped}
@@ -181,18 +181,16 @@ class _Run:
     def turn(self) -> None:
         """Let it run for a while. Raises NotTogetherError as stop(), and if it writes a file."""
         self.go_on()
-        poll = select.poll()
-        poll.register(self._handle, select.POLLIN)
-        poll.poll(1000 * TURN_S)
+        self._wait(1000 * TURN_S)
         if not self.ended():
             self.stop()
-            ours = frozenset(_written_files("self"))
+            inherited = _written_files("self")
             for pid in self._stopped:
-                if (file := _written_file(pid, ours)) is not None:
-                    raise NotTogetherError(f"it writes to {file}")
+                for file, name in _written_files(pid).items():
+                    if file not in inherited:
+                        raise NotTogetherError(f"it writes to {name}")
 
     def go_on(self) -> None:
-        """Let all of them continue, children first; those that run already run on."""
         if self._since is None:
             self._since = time.monotonic()
         for pid, start in reversed(self._stopped.items()):
@@ -202,14 +200,10 @@ class _Run:
         self._stopped.clear()
 
     def finish(self) -> None:
-        """Let it run for a second, if it takes that long."""
         self.go_on()
-        poll = select.poll()
-        poll.register(self._handle, select.POLLIN)
-        poll.poll(1000)
+        self._wait(1000)
 
     def close(self) -> None:
-        """End it, if it has not."""
         if self.started.process.poll() is None:
             self.go_on()
             self.signalled = process_tree.end(self.started.process)
@@ -245,11 +239,6 @@ def _take_turns(
             tick(ticked - begun)
 
 
-def _written_file(pid: int, ours: frozenset[tuple[int, int]]) -> str | None:
-    """A file that the process writes to, if it has not inherited it; None: there is none."""
-    return next((name for file, name in _written_files(pid).items() if file not in ours), None)
-
-
 def _written_files(pid: int | str) -> dict[tuple[int, int], str]:
     """Regular files with a name that it has open for writing, by device and inode."""
     found: dict[tuple[int, int], str] = {}
@@ -267,7 +256,6 @@ def _written_files(pid: int | str) -> dict[tuple[int, int], str]:
 
 @contextlib.contextmanager
 def _on(cpus: frozenset[int]) -> Iterator[None]:
-    """What is started inside the block runs on these CPUs alone."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are the system's settings changed so that they are restored, whatever happens?
+"""Change the system's settings so that they are restored, whatever happens, unless others changed
+them since.
 
 Pools are resized through sysfs, not by hugeadm, which also lowers nr_overcommit_hugepages when it
 raises a pool (libhugetlbfs 2.23); nothing would restore that.
@@ -8,6 +9,7 @@ raises a pool (libhugetlbfs 2.23); nothing would restore that.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import signal
@@ -17,15 +19,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from tlbcost.common import paths
 from tlbcost.common.cleanup import signals_deferred, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.common.sudo import calling_user
 from tlbcost.settings import journal
-from tlbcost.settings.journal import Announce, Change
-from tlbcost.settings.undo import switch_thp, thp_enabled, undo, value
+from tlbcost.settings.journal import Announce, Change, Owner
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import sys_path
+from tlbcost.system.process import below_root, children, start_ticks, status, thp_enabled
 
 _WAIT_S = 30.0
 _COMPACT = "/proc/sys/vm/compact_memory"
@@ -71,10 +74,7 @@ class Settings:
         self._outlives = False
 
     def write(self, path: str, text: str) -> None:
-        """Write a setting; one that already has this value is not touched.
-
-        Raises TlbcostError, with exit code 4 if the kernel refuses.
-        """
+        """Write a setting, if it differs. Raises TlbcostError, 4 if the kernel refuses."""
         before = self._read(path)
         if before == text:
             return
@@ -143,10 +143,7 @@ class Settings:
         return Path(name)
 
     def switch_thp(self, pid: int, start_ticks: int, *, on: bool) -> None:
-        """Have a process switch transparent huge pages for itself; as it was, nothing is done.
-
-        Raises TlbcostError, with exit code 4 if it may not be traced.
-        """
+        """Switch THP for a process, if need be. Raises TlbcostError, 4 if it may not be traced."""
         before, after = thp_enabled(pid), "1" if on else "0"
         if before in (None, after):
             return
@@ -165,10 +162,7 @@ class Settings:
         self._outlives = True
 
     def keep(self) -> None:
-        """Changes made here stay when we leave, until 'tlbcost pool restore'.
-
-        Raises TlbcostError if that cannot be recorded; then they do not stay.
-        """
+        """Changes stay until 'tlbcost pool restore', unless this raises TlbcostError."""
         with signals_deferred():
             before = list(self._changes)
             self._changes = [
@@ -182,15 +176,11 @@ class Settings:
                 raise
 
     def restore(self) -> None:
-        """Undo the changes made here, except those kept; also done on leaving."""
         if not self._outlives:
             self._undo(lambda _, change: change.owner == self._owner and not change.kept)
 
     def restore_left(self, *, kept: bool = False) -> int:
-        """Undo the changes of killed tlbcosts, and with `kept` also those meant to stay.
-
-        Returns the number of changes that cannot be undone now.
-        """
+        """Undo changes of killed tlbcosts, or all; returns how many cannot be undone now."""
 
         def left(change: Change) -> bool:
             return (kept and change.kept) or (not change.kept and not change.owner.alive())
@@ -202,7 +192,6 @@ class Settings:
         return sum(left(change) for change in self._changes)
 
     def _do(self, change: Change, act: Callable[[], None]) -> None:
-        """Record a change, make it, and record the result."""
         self._changes.append(change)
         index = len(self._changes) - 1
         try:
@@ -297,3 +286,138 @@ def _mount(command: list[str], name: str) -> None:
             None,
             CANNOT_MEASURE if os.geteuid() == 0 else FAILED,
         )
+
+
+def value(path: str) -> str:
+    """A setting's value, as it would be written. Raises OSError.
+
+    Of "always [madvise] never" that is "madvise". A pool reports its pages including surplus ones;
+    the size alone is written.
+    """
+    text = sys_path(path).read_text(encoding="utf-8").strip()
+    if path.endswith("/nr_hugepages") and text.isdigit():
+        return str(int(text) - _surplus(path))
+    chosen = re.search(r"\[([^\]]+)\]", text)
+    return chosen[1] if chosen else text
+
+
+def undo(change: Change, announce: Announce) -> Change | None:
+    """Undo a change; returns what remains to undo another time. Reports errors, raises none."""
+    way = {"mount": _unmount, "thp": _switch_back, "write": _write_back}[change.kind]
+    return way(change, announce)
+
+
+def switch_thp(pid: int, value: str) -> None:
+    """Have a process switch that itself. Raises OSError, with the reason of what does it."""
+    words = [
+        str(paths.libexec("tlbcost-thp")),
+        "--pid",
+        str(pid),
+        "--switch",
+        "on" if value == "1" else "off",
+    ]
+    # Killed in the middle it would leave a thread with registers of ours.
+    with signals_deferred():
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        why = done.stderr.strip().rpartition(": ")[2].lower() or f"exit code {done.returncode}"
+        raise OSError(errno.EPERM, why)
+
+
+def _switch_back(change: Change, announce: Announce) -> Change | None:
+    pid, start = (int(number) for number in change.path.split())
+    if not Owner(pid, start, "").alive():
+        return None
+    left = None
+    for process in (pid, *_started(pid, change.owner.start_ticks)):
+        if thp_enabled(process) in (None, change.before):
+            continue
+        try:
+            switch_thp(process, change.before)
+        except OSError as error:
+            if "VmSize" not in status(below_root(process)):
+                # It has ended.
+                continue
+            announce(
+                f"cannot switch huge pages of process {process} "
+                f"{'on' if change.before == '1' else 'off'} again: {error.strerror}; "
+                "'tlbcost pool restore' tries again"
+            )
+            left = change
+    return left
+
+
+def _started(pid: int, since: int) -> list[int]:
+    """What a process, and all below it, started since then: these inherited its switch."""
+    found = []
+    for child in children(pid) or ():
+        if (start_ticks(child) or 0) >= since:
+            found += [child, *_started(child, since)]
+    return found
+
+
+def _write_back(change: Change, announce: Announce) -> Change | None:
+    path = change.path
+    try:
+        now = value(path)
+        if now == change.before:
+            return None
+        if not _is_ours(change, now):
+            announce(
+                f"{path} is {now}, not {change.after} as tlbcost wrote: somebody else changed it "
+                f"since, so it is left as it is (it was {change.before})"
+            )
+            return None
+        lent = _surplus(path)
+        sys_path(path).write_text(change.before, encoding="utf-8")
+        now = value(path)
+    except OSError as error:
+        announce(f"cannot restore {change.before} in {path}: {error.strerror}")
+        return change
+    if now != change.before:
+        announce(f"{path} is {now} after {change.before} was restored")
+        return replace(change, after=now)
+    # The kernel does not take pages in use: they become surplus until they are released.
+    in_use = _surplus(path) - lent
+    if in_use > 0:
+        announce(
+            f"{in_use} huge page{' is' if in_use == 1 else 's are'} in use by another program; "
+            "the kernel takes them out of the pool when that program releases them"
+        )
+    return None
+
+
+def _is_ours(change: Change, now: str) -> bool:
+    if now == change.after:
+        return True
+    # We were killed while the kernel was at work on it.
+    numbers = (change.before, now, change.after)
+    if change.done or not all(number.isdigit() for number in numbers):
+        return False
+    return int(change.before) < int(now) < int(change.after)
+
+
+def _surplus(path: str) -> int:
+    if not path.endswith("/nr_hugepages"):
+        return 0
+    file = sys_path(path).with_name("surplus_hugepages")
+    try:
+        return int(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _unmount(change: Change, announce: Announce) -> Change | None:
+    folder = change.after
+    if any(mount.folder == folder for mount in hugetlb.mounts()):
+        try:
+            done = subprocess.run(["umount", folder], capture_output=True, text=True, check=False)
+            why = done.stderr.strip() if done.returncode else None
+        except OSError as error:
+            why = f"umount: {error.strerror}"
+        if why is not None:
+            announce(f"cannot unmount {folder}: {why}; 'tlbcost pool restore' tries again")
+            return change
+    with contextlib.suppress(OSError):
+        Path(sys_path(folder)).rmdir()
+    return None

@@ -23,6 +23,7 @@ from typing import Literal
 from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.files import Place, new_file
+from tlbcost.system import process
 from tlbcost.system.machine import sys_path
 
 FOLDER = "/run/tlbcost"
@@ -47,8 +48,7 @@ class Owner:
     command: str
 
     def alive(self) -> bool:
-        """Whether it still runs."""
-        return start_ticks(self.pid) == self.start_ticks
+        return process.start_ticks(self.pid) == self.start_ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,13 @@ class Change:
 
 
 def myself() -> Owner:
-    """This process."""
     # Arguments may be secret.
     words = ["tlbcost", *(word for word in sys.argv[1:2] if not word.startswith("-"))]
-    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, " ".join(words))
+    return Owner(os.getpid(), process.start_ticks(os.getpid()) or 0, " ".join(words))
 
 
 def read_journal() -> list[Change]:
-    """The changes of this boot that are not undone, oldest first.
-
-    Raises TlbcostError if there is a journal that cannot be read, and PermissionError if it is
-    root's and we are not.
-    """
+    """Changes of this boot, oldest first. Raises TlbcostError; PermissionError if root's."""
     path = sys_path(f"{FOLDER}/{_JOURNAL}")
     try:
         return _changes(_read_own(path))
@@ -309,22 +304,6 @@ def _boot_id() -> str | None:
 def _is_ancestor(pid: int) -> bool:
     parent = os.getppid()
     while parent > 0 and parent != pid:
-        fields = _stat(parent)
-        parent = int(fields[1]) if fields else 0
+        found = process.stat(parent)
+        parent = found.parent if found is not None else 0
     return parent == pid
-
-
-def start_ticks(pid: int) -> int | None:
-    """When it started, in clock ticks since boot; None: it is gone."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields else None
-
-
-def _stat(pid: int) -> list[str]:
-    """/proc/PID/stat from the state on; nothing if the process is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    # The name, in parentheses, may hold anything.
-    return text.rpartition(")")[2].split()

@@ -13,7 +13,7 @@ from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.common.temporary import remove_left, temporary_place
-from tlbcost.settings.change import Settings, system_settings
+from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Change, read_journal
 from tlbcost.system import hints, hugetlb
 
@@ -31,10 +31,7 @@ class PoolRequest:
 
 
 def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
-    """Reserve pages while `program` runs, and return its exit code; without a program they stay.
-
-    Raises TlbcostError, with exit code 4 if there are no such pages for this user.
-    """
+    """Reserve pages for `program`, or for good; returns its exit code. Raises TlbcostError."""
     size = request.page_size_bytes or hugetlb.default_page_bytes()
     if size is None:
         raise TlbcostError(
@@ -43,7 +40,13 @@ def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
     pages = request.pages if request.pages is not None else -(-(request.n_bytes or 0) // size)
     with system_settings() as settings:
         settings.reserve(size, pages)
-        _mount(settings, size)
+        try:
+            settings.mount_hugetlbfs(size)
+        except TlbcostError as error:
+            # Useful all the same: malloc and shared memory need no mount, libhugetlbfs does.
+            if error.exit_code != CANNOT_MEASURE:
+                raise
+            say(f"{error}; hugectl will not find these pages")
         if program is not None:
             return program()
         settings.keep()
@@ -53,21 +56,8 @@ def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
     return 0
 
 
-def _mount(settings: Settings, page_size_bytes: int) -> None:
-    """Pages are useful without one: malloc and shared memory need none, libhugetlbfs does."""
-    try:
-        settings.mount_hugetlbfs(page_size_bytes)
-    except TlbcostError as error:
-        if error.exit_code != CANNOT_MEASURE:
-            raise
-        say(f"{error}; hugectl will not find these pages")
-
-
 def restore() -> int:
-    """Undo all changes of tlbcost; returns how many are left. Raises TlbcostError.
-
-    The temporary folders of killed runs go, too.
-    """
+    """Undo all changes, remove folders of killed runs; how many are left. Raises TlbcostError."""
     with contextlib.suppress(OSError):
         remove_left(temporary_place())
     with system_settings() as settings:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which core should the simulator time a program? Calibrated and published figures.
+"""The core that the simulator times a program on: calibrated and published figures.
 
 The model itself is profiler/timing/; doc/model.md explains it.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tlbcost.calibration.costs import cost_at
+from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.calibration.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
 from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
-from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.records import Calibration, cost_at
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.figures import assumed
@@ -33,6 +34,9 @@ _TICKS_PER_CYCLE = 64
 # A value of one field of the simulator's --core.
 _MOST_CYCLES = (1 << 32) - 1
 _MOST_L3_BYTES = 1 << 30
+# Measurements each time, which take some 50 ms; the maximum that the core accepts.
+_SWEEPS, _LIMIT_S = 4, 1.0
+_MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,6 @@ class Core:
 
     @property
     def option(self) -> str:
-        """As the simulator takes it."""
         return ",".join(
             f"{name}={':'.join(map(str, value)) if isinstance(value, tuple) else value}"
             for name, value in self.fields
@@ -128,9 +131,7 @@ def as_it_ran(
 
 
 def _walks_at_once(calibration: Calibration, page: int) -> float | None:
-    """How many walks are in flight: as measured, else the time of a walk over the interval between
-    walks.
-    """
+    """Walks in flight: as measured, else the time of a walk over the interval between walks."""
     found = cost_at(calibration, "walks_at_once", page, None, _WALK_PAGES)
     if found is not None:
         return found.value
@@ -187,11 +188,17 @@ def _caches(
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
     apart = _nearest(found.overlapped, 256 << 20) or memory_interval
+    serial = dict(found.serial)
+    ratios = [
+        serial[size].value / ns.value
+        for size, ns in found.overlapped
+        if size in serial and ns.value > 0
+    ]
     return {
         **_cache("l1", sizes[1], levels.l1, clock),
         **_cache("l2", sizes[2], levels.l2, clock),
         "pairs": 1,
-        "fill-buffers": _fill_buffers(found),
+        "fill-buffers": (max(4, round(max(ratios))) if ratios else 10),
         **_last_level(found, levels, sizes, clock),
         "l3-cycles": clock.cycles(last.value),
         "l3-interval": clock.ticks(interval.value),
@@ -204,7 +211,6 @@ def _caches(
 def _last_level(
     found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
 ) -> dict[str, int]:
-    """What the last-level cache holds: everything that fits, for a time; or as measured."""
     if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
         half_life = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
         return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-half-life-cycles": half_life}
@@ -214,17 +220,6 @@ def _last_level(
 def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interval | None:
     near = [(abs(math.log(size / footprint)), ns) for size, ns in points]
     return min(near, key=lambda point: point[0])[1] if near else None
-
-
-def _fill_buffers(found: Loads) -> int:
-    """Lines in flight: how much cheaper overlapped loads are than serial ones."""
-    serial = dict(found.serial)
-    ratios = [
-        serial[size].value / ns.value
-        for size, ns in found.overlapped
-        if size in serial and ns.value > 0
-    ]
-    return max(4, round(max(ratios))) if ratios else 10
 
 
 def _walks(
@@ -266,10 +261,7 @@ def _walks(
 
 
 def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float) -> float | None:
-    """ns of each of a walk's reads in addition to the cache's latency, on pages of this size.
-
-    None if its walks were not timed.
-    """
+    """ns of each of a walk's reads beyond the cache's latency; None if its walks were not timed."""
     walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
     if walk is None:
         return None
@@ -282,3 +274,61 @@ def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:
         return 0
     covered = huge.entry_bytes or huge.page_size_bytes
     return covered.bit_length() - 1
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Measures the machine between a program's runs, for the core on which it will be timed.
+
+    The half-life of lines in a shared last-level cache changes within seconds, five- to tenfold on
+    one host; so it is measured around each run, not only in the calibration.
+
+    `own`: whether the calibration is of this machine; otherwise its figure is kept.
+    """
+
+    core: Core | None
+    calibration: Calibration
+    own: bool
+    l3_half_lives_ns: list[float] = field(default_factory=list, init=False)
+    _failure: str | None = field(default=None, init=False)
+
+    @property
+    def frames_matter(self) -> bool:
+        return self.core is not None and "isolated-pages" in dict(self.core.fields)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if self._failure is None or self.l3_half_lives_ns:
+            return ()
+        return (
+            "the half-life of lines in the last-level cache is the calibration's; it could "
+            f"not be measured alongside the runs ({self._failure})",
+        )
+
+    def measure(self) -> None:
+        """What is the lines' half-life now? Takes some 60 ms, or nothing if it is not modelled."""
+        if self.core is None or not self.own or "l3-half-life-cycles" not in dict(self.core.fields):
+            return
+        page = str(self.calibration.machine.base_page_bytes)
+        try:
+            samples = run_calibrator(
+                ["--measure", "residency", "--sweeps", str(_SWEEPS), "--page-size", page],
+                _LIMIT_S,
+                None,
+            )
+        except TlbcostError as error:
+            self._failure = str(error)
+            return
+        rows = [(row["probe"], row["ns"]) for row in samples.records()]
+        found = [float(ns) for probe, ns in rows if probe == "residency" and ns is not None]
+        if not found:
+            self._failure = "the calibrator had no time or memory for it"
+        self.l3_half_lives_ns += found
+
+    def core_then(self, isolated: int | None) -> Core | None:
+        """The core, as measured then; `isolated`: the program's pages with isolated frames."""
+        if self.core is None:
+            return None
+        # The same number for each time.
+        step = max(1, -(-len(self.l3_half_lives_ns) // _MOST))
+        return as_it_ran(self.core, self.calibration, self.l3_half_lives_ns[::step], isolated)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did the simulator count in each process image, and in all together?"""
+"""Counts of the simulator in each process image, and in all together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class Touched:
 
     @property
     def pages(self) -> int:
-        """Base pages of any kind."""
         return self.anonymous_pages + self.other_pages
 
 
@@ -138,7 +137,6 @@ def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:
 
 
 def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], SideCounts]:
-    """The sum over the processes that have counts."""
     total: dict[tuple[int, Side], SideCounts] = {}
     for process in processes:
         for key, side in (process.counts or {}).items():
@@ -152,7 +150,6 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
 
 
 def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
-    """The memory of the processes that reported theirs: each has its own page faults."""
     anonymous = huge = dense = other = largest = 0
     for process in processes:
         if process.touched is not None:
@@ -173,10 +170,7 @@ def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
 
 
 def splintered(process: ProcessCounts, base_bytes: int, huge_bytes: int) -> ProcessCounts:
-    """The process where a TLB entry holds a base page whatever the guest maps.
-
-    Huge pages then miss like base pages; only the walks are shorter.
-    """
+    """The process if huge pages miss like base pages, since TLB entries hold base pages."""
     if process.counts is None:
         return process
     counts = {key: seen for key, seen in process.counts.items() if key[0] == base_bytes}

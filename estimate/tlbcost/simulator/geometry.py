@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which TLBs should be simulated: the measured, the published or the assumed ones?"""
+"""The TLBs to simulate: measured, published or assumed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.calibration.cache import look_up
-from tlbcost.calibration.costs import cost_at
-from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.file import look_up, read_calibration
+from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.memory.areas import Reaches, reaches_of
@@ -50,7 +48,12 @@ def geometry_for(
     sources: dict[tuple[Level, int], LevelSource] = {}
 
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
-        measured, ways = _measured(calibration, name, size), _measured_ways(calibration, name, size)
+        interval = cost_at(calibration, f"{name}_entries", size) if calibration else None
+        # Less than one entry is not a TLB: the knee was not found.
+        measured, ways = (
+            (interval if interval and interval.value >= 1 else None),
+            _measured_ways(calibration, name, size),
+        )
         chosen, sources[name, size] = choose_level(name, size, core, measured, ways, assumed[name])
         return chosen
 
@@ -79,10 +82,7 @@ def geometry_for(
 
 
 def reaches_here(machine: Machine, calibration: Path | None) -> Reaches:
-    """The reach of this machine's TLB; nothing is measured for it.
-
-    `calibration`: a table to take its size from, else the cached one if there is one.
-    """
+    """This machine's TLB reach by a table, the cache or published figures; nothing is measured."""
     if calibration is not None:
         known: Calibration | None = read_calibration(calibration)
     else:
@@ -136,12 +136,6 @@ def choose_level(
         return None, LevelSource("published", sentence)
     sentence = f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
     return assumed, LevelSource("assumed", sentence)
-
-
-def _measured(calibration: Calibration | None, name: Level, size: int) -> Interval | None:
-    interval = cost_at(calibration, f"{name}_entries", size) if calibration else None
-    # Less than one entry is not a TLB: the knee was not found.
-    return interval if interval and interval.value >= 1 else None
 
 
 def _measured_ways(calibration: Calibration | None, name: Level, size: int) -> int | None:

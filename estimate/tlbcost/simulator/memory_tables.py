@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code missed, through which calls, and when? The simulator's tables.
+"""The simulator's tables of memory, code, calls and phases that missed.
 
 `mappings`, `code`, `stacks`, `frames` and `phases` of doc/format.md, one of each for a process
 image.
@@ -59,7 +59,6 @@ class SidedMisses:
 
     @property
     def walks(self) -> int:
-        """Walks of both."""
         return self.data.walks + self.fetch.walks
 
 
@@ -143,10 +142,7 @@ class ImageAttribution:
 
 
 def read_attributions(folder: Path) -> tuple[ImageAttribution, ...]:
-    """Every process image that has all its tables; one that was killed has none.
-
-    Raises TlbcostError with exit code 125 naming the file and its defect.
-    """
+    """Images that have all their tables, unlike killed ones. Raises TlbcostError (125)."""
     try:
         found = [_image(path) for path in sorted(folder.glob("mappings.*.tsv"))]
     except TlbcostError as error:
@@ -177,7 +173,10 @@ def _image(path: Path) -> ImageAttribution | None:
                 )
                 for row in tables["stacks"].records()
             ),
-            phases=tuple(_phase(row) for row in tables["phases"].records()),
+            phases=tuple(
+                Phase(required_count(row["start"]), _misses(row, "base"), _misses(row, "huge"))
+                for row in tables["phases"].records()
+            ),
             references=required_count(tables["phases"].key("references")),
             phase_references=required_count(tables["phases"].key("phase")),
             executable=tables["mappings"].known("executable"),
@@ -236,10 +235,6 @@ def _frames(table: Table) -> dict[int, tuple[SourceLocation, ...]]:
     for row in table.records():
         found.setdefault(required_count(row["stack"]), []).append(_site(table, row))
     return {stack: tuple(frames) for stack, frames in found.items()}
-
-
-def _phase(row: Mapping[str, str | None]) -> Phase:
-    return Phase(required_count(row["start"]), _misses(row, "base"), _misses(row, "huge"))
 
 
 def _site(table: Table, row: Mapping[str, str | None]) -> SourceLocation:

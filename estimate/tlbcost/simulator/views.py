@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did the same references do on other machines and page sizes?
+"""Counts of the same references on other machines and page sizes.
 
 The simulator's views: their options, and its tables "views" and "timings" (doc/format.md).
 """
@@ -35,7 +35,6 @@ class View:
     rest: int | None = None
 
     def options(self) -> list[str]:
-        """As an option of the simulator."""
         levels = {"l1d": self.geometry.dtlb, "l1i": self.geometry.itlb, "stlb": self.geometry.stlb}
         if self.code_stlb is not None:
             levels["code-stlb"] = self.code_stlb
@@ -64,10 +63,7 @@ class ImageViews:
 
 
 def read_views(folder: Path) -> tuple[ImageViews, ...]:
-    """The views of every process image that finished, in the order of their names.
-
-    Raises TlbcostError with exit code 125 naming the file and its defect.
-    """
+    """Views of every image that finished, sorted by name. Raises TlbcostError (125)."""
     try:
         return tuple(_image(path) for path in sorted(folder.glob("views.*.tsv")))
     except (TlbcostError, ValueError, KeyError) as error:
@@ -100,5 +96,4 @@ def _windows(table: Table) -> tuple[tuple[int, Mapping[int, int]], ...]:
 
 
 def options(views: Sequence[View]) -> list[str]:
-    """The options of all views, by number."""
     return [word for view in views for word in view.options()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which windows of a program were modelled cycle by cycle, and with what result?
+"""Windows of a program that are modelled cycle by cycle.
 
 The simulator's `windows` tables (doc/format.md), and how many windows to request.
 """
@@ -44,7 +44,6 @@ class WindowPlan:
 
     @property
     def option(self) -> str:
-        """As an option of the simulator."""
         return f"{self.period}:{self.warm}:{self.measured}:{self.most}"
 
 
@@ -77,7 +76,6 @@ class ImageWindows:
 
 
 def plan_for(runs: Sequence[Run]) -> WindowPlan:
-    """The windows for a program that ran this long natively."""
     ns = median([run.user_ns for run in runs])
     most = min(max(round(_PER_SECOND * ns / 1e9), _FEWEST), _MOST)
     period = max(_FIRST_PERIOD, round(_FEW_REFERENCES_PER_NS * ns / most))
@@ -85,10 +83,7 @@ def plan_for(runs: Sequence[Run]) -> WindowPlan:
 
 
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
-    """The windows of every process image, in the order of their names; () if none were modelled.
-
-    Raises TlbcostError with exit code 125 naming the file and its defect.
-    """
+    """Windows of every image, sorted by name; empty if not modelled. Raises TlbcostError (125)."""
     try:
         return tuple(_image(path) for path in sorted(folder.glob("windows.*.tsv")))
     except TlbcostError as error:

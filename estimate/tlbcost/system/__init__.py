@@ -5,6 +5,7 @@ Everything is read below $TLBCOST_ROOT, and nothing is changed.
 
     machine.current_machine     what a calibration depends on
     machine.read_line           a file under /proc or /sys; and read_number, read_text, selected
+    process.stat, status, gone  /proc/PID; and name, owner, children, is_running
     huge_pages.huge_settings what decides which pages memory is on
     hugetlb.pool, check_spare the pools of huge pages, and the memory available for them
     cgroup.memory_limit the memory limit that applies here

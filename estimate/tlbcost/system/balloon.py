@@ -13,12 +13,10 @@ _REPORTING_BIT = 5
 
 def reports_free_pages() -> bool:
     """Whether a balloon with free page reporting is here; no, where that cannot be read."""
-    folders = sys_path(_DEVICES).glob("*")
-    return any(_reports(f"{_DEVICES}/{folder.name}") for folder in folders)
-
-
-def _reports(device: str) -> bool:
-    # The features are written from bit 0 on.
-    features = read_line(f"{device}/features") or ""
-    is_balloon = read_line(f"{device}/device") == _BALLOON
-    return is_balloon and features[_REPORTING_BIT : _REPORTING_BIT + 1] == "1"
+    for folder in sys_path(_DEVICES).glob("*"):
+        # The features are written from bit 0 on.
+        features = read_line(f"{_DEVICES}/{folder.name}/features") or ""
+        is_balloon = read_line(f"{_DEVICES}/{folder.name}/device") == _BALLOON
+        if is_balloon and features[_REPORTING_BIT : _REPORTING_BIT + 1] == "1":
+            return True
+    return False

@@ -27,17 +27,14 @@ def memory_limit() -> MemoryLimit:
     """The kills so far and the tightest limit of this process's memory cgroup and its ancestors."""
     for folder, root, version in folders("memory"):
         kills, limits = _FILES[version]
-        counter = _counter(folder / kills)
+        counter = re.search(r"^oom_kill (\d+)$", _text(folder / kills), re.MULTILINE)
         if counter is None:
             continue
-        bound = [_limit(each / limits) for each in (folder, *folder.parents) if _below(each, root)]
-        known = [limit for limit in bound if limit is not None]
-        return MemoryLimit(counter, min(known) if known else None)
+        own = [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
+        bound = [limit for each in own if (limit := number_in(each / limits)) is not None]
+        known = [limit for limit in bound if limit < NO_LIMIT_BYTES]
+        return MemoryLimit(int(counter[1]), min(known, default=None))
     return MemoryLimit(None, None)
-
-
-def _below(folder: Path, root: Path) -> bool:
-    return folder == root or root in folder.parents
 
 
 def folders(controller: str) -> list[tuple[Path, Path, int]]:
@@ -63,19 +60,13 @@ def folders(controller: str) -> list[tuple[Path, Path, int]]:
     return sorted(found, key=lambda each: each[2])
 
 
-def _counter(path: Path) -> int | None:
-    try:
-        match = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
-        return None
-    return int(match[1]) if match else None
+def number_in(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdigit() else None
 
 
-def _limit(path: Path) -> int | None:
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8")
     except OSError:
-        return None
-    if not text.isdigit() or int(text) >= NO_LIMIT_BYTES:
-        return None
-    return int(text)
+        return ""

@@ -40,7 +40,6 @@ _PACKAGES = {
 
 
 def is_root() -> bool:
-    """Whether commands need no sudo."""
     return os.geteuid() == 0
 
 
@@ -59,7 +58,6 @@ def again_as_root() -> str:
 
 
 def install(program: str) -> str | None:
-    """Install the package that brings a program."""
     for manager, command in _MANAGERS.items():
         if shutil.which(manager):
             names = _PACKAGES.get(program, {})
@@ -90,14 +88,12 @@ def build(target: str) -> str | None:
 
 
 def cannot_run(tool: str, error: OSError) -> TlbcostError:
-    """One of our own programs could not be started."""
     missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, None)
     hint = rebuild() if missing else hint_for(error.errno)
     return TlbcostError(f"cannot run {tool}: {error.strerror}", hint, TOOL_FAILED)
 
 
 def rebuild() -> str:
-    """Restore a missing program of tlbcost's own."""
     if source_tree() is None and not libexec("").is_dir():
         return "make install in tlbcost's source tree: what pip installs has no C programs"
     return build("all") or "install tlbcost again: one of its own programs is missing"

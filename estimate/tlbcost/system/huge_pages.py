@@ -24,6 +24,7 @@ from tlbcost.system.machine import (
     sizes_below,
     sys_path,
 )
+from tlbcost.system.process import thp_enabled
 
 _READ_ONLY_FILES = "CONFIG_READ_ONLY_THP_FOR_FS"
 
@@ -54,6 +55,7 @@ def huge_settings(pid: int | None = None) -> HugeSettings:
     """The settings now; mounts as the process `pid` sees them."""
     size = huge_page_bytes()
     own = f"{THP}/hugepages-{(size or 0) >> 10}kB"
+    kernel = re.match(r"(\d+)\.(\d+)", read_line("/proc/sys/kernel/osrelease") or "")
     return HugeSettings(
         huge_page_bytes=size,
         thp=_effective(f"{THP}/enabled", f"{own}/enabled"),
@@ -61,24 +63,16 @@ def huge_settings(pid: int | None = None) -> HugeSettings:
         shmem=_effective(f"{THP}/shmem_enabled", f"{own}/shmem_enabled"),
         mthp=_smaller(size),
         files=_configured(_READ_ONLY_FILES),
-        kernel=kernel_version(),
+        kernel=(int(kernel[1]), int(kernel[2])) if kernel else None,
         mounts=filesystems.mounted(pid),
         pools=tuple(hugetlb.pool(each) for each in hugetlb.sizes()),
         hugetlb_mounts=tuple(hugetlb.mounts()),
     )
 
 
-def kernel_version() -> tuple[int, int] | None:
-    """Major and minor version of the kernel."""
-    found = re.match(r"(\d+)\.(\d+)", read_line("/proc/sys/kernel/osrelease") or "")
-    return (int(found[1]), int(found[2])) if found else None
-
-
 def process_disabled(pid: int) -> bool | None:
-    """Whether the process has transparent huge pages off (prctl(2)); None: not known."""
-    text = read_text(f"/proc/{pid}/status") or ""
-    found = re.search(r"^THP_enabled:\s+([01])$", text, re.MULTILINE)
-    return None if found is None else found[1] == "0"
+    enabled = thp_enabled(pid)
+    return None if enabled is None else enabled == "0"
 
 
 def mthp_bytes() -> dict[int, int] | None:

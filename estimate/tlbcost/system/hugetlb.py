@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -51,7 +50,6 @@ class Pool:
 
 
 def sizes() -> list[int]:
-    """Bytes of the page sizes that have a pool; ascending."""
     return sizes_below(POOLS)
 
 
@@ -63,7 +61,6 @@ def pool_pages(peak_bytes: int, size: int) -> int:
 
 
 def pool(page_size_bytes: int) -> Pool:
-    """The pool of one page size as it is now."""
     files = (pool_file(page_size_bytes, name) for name in ("nr", "free", "resv", "surplus"))
     return Pool(page_size_bytes, *map(read_number, files))
 
@@ -78,20 +75,15 @@ def free_pages(page_size_bytes: int) -> int:
 
 
 def default_page_bytes() -> int | None:
-    """The page size of the default pool; None: there are no pools."""
     return meminfo_bytes("Hugepagesize")
 
 
 def pool_file(page_size_bytes: int, name: str = "nr") -> str:
-    """The kernel's file with one figure of a pool."""
     return f"{POOLS}/hugepages-{page_size_bytes >> 10}kB/{name}_hugepages"
 
 
 def size_files(page_size_bytes: int) -> list[str]:
-    """The files that set a pool's size: one, or one for each memory node if there are several.
-
-    Restoring only the sum would spread the pages differently over the nodes.
-    """
+    """One file, or one for each memory node: a restored sum alone would not restore these."""
     name = f"hugepages-{page_size_bytes // 1024}kB"
     found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
     nodes = sorted(int(path.parts[-4].removeprefix("node")) for path in found)
@@ -120,9 +112,10 @@ def cgroup_spare_bytes(page_size_bytes: int) -> int | None:
                     limit, used = f"{part}.limit_in_bytes", f"{part}.usage_in_bytes"
                 else:
                     limit, used = f"{part}.max", f"{part}.current"
-                most, now = _content(each / (name + limit)), _content(each / (name + used))
+                most = cgroup.number_in(each / (name + limit))
                 if most is not None and most < cgroup.NO_LIMIT_BYTES:
-                    spare.append(max(0, most - (now or 0)))
+                    now = cgroup.number_in(each / (name + used)) or 0
+                    spare.append(max(0, most - now))
             if each == mount:
                 break
     return min(spare) if spare else None
@@ -179,10 +172,7 @@ def mounts() -> list[Mount]:
 
 
 def size_name(page_size_bytes: int) -> str:
-    """A page size as hugeadm, cgroups and mount(8) write it: '64K', '2M', '1G'.
-
-    The kernel writes 1 GiB as 1GB in cgroups, and takes both in mount options.
-    """
+    """'64K', '2M', '1G', as hugeadm and mount(8) write page sizes; cgroups add a B."""
     for unit in ("G", "M", "K"):
         if page_size_bytes % _UNITS[unit] == 0:
             return f"{page_size_bytes // _UNITS[unit]}{unit}"
@@ -198,11 +188,3 @@ def parse_bytes(text: str) -> int | None:
 def describe(pages: int, page_size_bytes: int) -> str:
     """'16 pages of 2 MiB'."""
     return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
-
-
-def _content(path: Path) -> int | None:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None

@@ -70,7 +70,6 @@ def read_number(path: str) -> int | None:
 
 
 def read_text(path: str) -> str | None:
-    """A whole file under /proc or /sys, or None if it cannot be read."""
     try:
         return sys_path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -117,27 +116,29 @@ def huge_page_or_assumed(machine: Machine) -> tuple[int, tuple[str, ...]]:
 
 
 def larger_page_bytes() -> list[int]:
-    """Bytes of every page size larger than the base page that this kernel knows; ascending.
-
-    Whether it provides such pages now is another question.
-    """
+    """Page sizes above the base page that this kernel knows, whether it provides any now or not."""
     huge = huge_page_bytes()
     return sorted({*thp_sizes(), *sizes_below(POOLS), *([huge] if huge else [])})
 
 
 def current_machine() -> Machine:
-    """The machine that tlbcost runs on, or the one below $TLBCOST_ROOT."""
     cpu = _cpuinfo()
+    # A fake machine does not run this kernel.
+    running = None if os.environ.get("TLBCOST_ROOT") else os.uname().release
+    # RISC-V kernels report the instruction set, and the vendor by numbers that are often 0.
+    risc_v = "riscv" if cpu.get("isa", "").startswith("rv") else None
+    # Of IBM Z: "processor 0: version = 00, ... machine = 3906".
+    z_model = re.search(r"\bmachine = (\d+)", cpu.get("processor 0", ""))
     return Machine(
         # x86 and Z | Arm | POWER spell these differently; each machine has one of them.
-        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer") or _risc_v(cpu),
+        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer") or risc_v,
         cpu_family=cpu.get("cpu family") or cpu.get("CPU architecture"),
-        cpu_model=cpu.get("model") or cpu.get("CPU part") or _z_model(cpu),
+        cpu_model=cpu.get("model") or cpu.get("CPU part") or (z_model[1] if z_model else None),
         cpu_stepping=cpu.get("stepping") or cpu.get("CPU revision") or cpu.get("revision"),
         cpu_name=cpu.get("model name") or cpu.get("cpu") or cpu.get("uarch") or _arm_name(cpu),
         microcode=cpu.get("microcode"),
         hypervisor=_hypervisor(cpu),
-        kernel=read_line("/proc/sys/kernel/osrelease") or _uname_release(),
+        kernel=read_line("/proc/sys/kernel/osrelease") or running,
         base_page_bytes=_base_page_bytes(),
         thp_mode=thp_mode(),
         governor=read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -147,11 +148,6 @@ def current_machine() -> Machine:
 def is_online(cpu: str) -> bool:
     """Whether the CPU of this number is online; True if not known."""
     return read_line(f"/sys/devices/system/cpu/cpu{cpu}/online") != "0"
-
-
-def _uname_release() -> str | None:
-    # A fake machine does not run this kernel.
-    return None if os.environ.get("TLBCOST_ROOT") else os.uname().release
 
 
 def _base_page_bytes() -> int:
@@ -174,11 +170,6 @@ def _cpuinfo() -> dict[str, str]:
     return fields
 
 
-def _risc_v(cpu: dict[str, str]) -> str | None:
-    """RISC-V kernels report the instruction set, and the vendor by numbers that are often 0."""
-    return "riscv" if cpu.get("isa", "").startswith("rv") else None
-
-
 def _arm_name(cpu: dict[str, str]) -> str | None:
     """The name of an Arm core: the kernel reports numbers alone, data/machines has their names."""
     vendor, part = cpu.get("CPU implementer"), cpu.get("CPU part")
@@ -187,12 +178,6 @@ def _arm_name(cpu: dict[str, str]) -> str | None:
         if {f"# cpu_vendor: {vendor}", f"# cpu_models: {part}"} <= set(lines):
             return next(line for line in lines if line.startswith("# name: "))[len("# name: ") :]
     return None
-
-
-def _z_model(cpu: dict[str, str]) -> str | None:
-    """The machine type of IBM Z, from "processor 0: version = 00, ... machine = 3906"."""
-    found = re.search(r"\bmachine = (\d+)", cpu.get("processor 0", ""))
-    return found[1] if found else None
 
 
 def _hypervisor(cpu: dict[str, str]) -> str | None:

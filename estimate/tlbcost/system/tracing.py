@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tlbcost.system import hints
-from tlbcost.system.machine import read_line, read_text
+from tlbcost.system import hints, process
+from tlbcost.system.machine import read_number
 
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 # linux/capability.h
@@ -44,19 +44,13 @@ class TracingRights:
 
     @property
     def locked(self) -> bool:
-        """Whether the setting holds until the next boot."""
         return (self.scope or 0) >= _NOBODY
 
 
 def tracing_rights() -> TracingRights:
-    """Of this process, on this kernel."""
-    text = read_line(PTRACE_SCOPE)
-    scope = int(text) if text is not None and text.isdigit() else None
-    lines = (read_text("/proc/self/status") or "").splitlines()
-    status = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    effective = status.get("CapEff")
-    if effective is None:
-        privileged = hints.is_root()
-    else:
+    status = process.status(process.below_root("self"))
+    privileged = hints.is_root()
+    if (effective := status.get("CapEff")) is not None:
         privileged = bool(int(effective, 16) >> _CAP_SYS_PTRACE & 1)
-    return TracingRights(scope, privileged, status.get("Seccomp", "0") != "0")
+    filtered = status.get("Seccomp", "0") != "0"
+    return TracingRights(read_number(PTRACE_SCOPE), privileged, filtered)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -14,18 +13,14 @@ from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.table import counts_in, read_table
 from tlbcost.common.temporary import temporary_folder
-from tlbcost.system import hints
+from tlbcost.system import hints, process
+from tlbcost.system.tracing import tracing_rights
 from tlbcost.thp.program import check_possible
 from tlbcost.thp.reached import Reached
 
-_PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-
 
 def ask_process(pid: int, *, collapse: bool) -> Reached:
-    """Have each of its writable areas ask; with `collapse`, what it has already moves now.
-
-    Raises TlbcostError: 1 if there is no such process, 4 if it may not be traced, or must not be.
-    """
+    """Its areas ask; `collapse`: at once. Raises TlbcostError: 1 without it, 4 if it is refused."""
     check_possible()
     _check(pid)
     with temporary_folder() as folder:
@@ -58,12 +53,9 @@ def make_huge_page(pid: int, address: int) -> bool:
 
 
 def _check(pid: int) -> None:
-    """What the process itself says against it."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise _gone(pid) from error
-    status = dict(re.findall(r"^(\w+):\s+(\S+)", text, re.MULTILINE))
+    status = process.status(pid)
+    if not status:
+        raise process.gone(pid)
     if "VmSize" not in status:
         raise _refused(pid, "it has no memory: it has ended, or is a thread of the kernel")
     if status.get("TracerPid", "0") != "0":
@@ -101,27 +93,13 @@ def _ask(pid: int, table: Path, *, collapse: bool) -> None:
     done = _run(*words, *([] if collapse else ["--no-collapse"]))
     if table.exists():
         return
-    if not Path(f"/proc/{pid}").exists():
-        raise _gone(pid)
+    owner = process.owner(pid)
+    if owner is None:
+        raise process.gone(pid)
     why = done.stderr.strip().rpartition(": ")[2] or f"exit code {done.returncode}"
-    raise _refused(pid, f"it may not be traced: {why.lower()}", _permission(pid))
-
-
-def _permission(pid: int) -> str | None:
-    if hints.is_root():
-        return None
-    try:
-        own = Path(f"/proc/{pid}").stat().st_uid == os.geteuid()
-        scope = int(_PTRACE_SCOPE.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        scope = 0
-    if own and scope == 0:
-        return None
-    return hints.again_as_root()
-
-
-def _gone(pid: int) -> TlbcostError:
-    return TlbcostError(f"there is no process {pid}", "ps -e lists them")
+    free = hints.is_root() or (owner == os.geteuid() and not tracing_rights().scope)
+    hint = None if free else hints.again_as_root()
+    raise _refused(pid, f"it may not be traced: {why.lower()}", hint)
 
 
 def _refused(pid: int, why: str, hint: str | None = None) -> TlbcostError:

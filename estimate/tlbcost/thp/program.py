@@ -68,7 +68,13 @@ def run_program(argv: Sequence[str]) -> Reached:
     """
     check_possible()
     path = resolve(argv[0])
-    _check_rights(path)
+    rights = rights_gained(path)
+    if rights is not None and not hints.is_root():
+        raise TlbcostError(
+            f"cannot run {path}: it is {rights}, and a traced program gains no rights",
+            hints.as_root(shlex.join(["tlbcost", "run", "--thp", "--", str(path)]) + " ..."),
+            CANNOT_MEASURE,
+        )
     with temporary_folder() as folder:
         table = folder / "thp.tsv"
         code = _run(argv, table)
@@ -76,7 +82,8 @@ def run_program(argv: Sequence[str]) -> Reached:
             # Which of our programs failed, and why, that has said itself.
             hint = _NO_TRACER if code == CANNOT_MEASURE else None
             raise TlbcostError(f"{argv[0]} did not run, or was ended", hint, code or TOOL_FAILED)
-        cells = _cells(table)
+        (row,) = read_table(table, formats.THP).records()
+    cells = {name: count(cell) for name, cell in row.items()}
     if cells["exec_errno"]:
         raise start_failure(argv[0], path, cells["exec_errno"])
     return Reached(
@@ -92,16 +99,6 @@ def run_program(argv: Sequence[str]) -> Reached:
         requests=cells["requests"] or 0,
         notes=tuple(_notes(cells)),
     )
-
-
-def _check_rights(path: Path) -> None:
-    rights = rights_gained(path)
-    if rights is not None and not hints.is_root():
-        raise TlbcostError(
-            f"cannot run {path}: it is {rights}, and a traced program gains no rights",
-            hints.as_root(shlex.join(["tlbcost", "run", "--thp", "--", str(path)]) + " ..."),
-            CANNOT_MEASURE,
-        )
 
 
 def _run(argv: Sequence[str], table: Path) -> int:
@@ -136,11 +133,6 @@ def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _cells(table: Path) -> dict[str, int | None]:
-    (row,) = read_table(table, formats.THP).records()
-    return {name: count(cell) for name, cell in row.items()}
 
 
 def _notes(cells: dict[str, int | None]) -> Iterator[str]:

@@ -38,7 +38,6 @@ class Reached(Part, frozen=True, kw_only=True):
 
 
 def print_reached(reached: Reached, file: TextIO) -> None:
-    """One line on what was reached, and one for each note."""
     for line in (_summary(reached), *reached.notes):
         print(f"tlbcost: {line}", file=file)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much faster is a program on huge pages, by pairs of runs whose memory was seen?"""
+"""Gain of one method, by pairs of runs whose memory was seen."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Trial:
 
     @property
     def proven_pairs(self) -> tuple[Pair, ...]:
-        """The pairs that the shares are from, where it is proven."""
         return tuple(pair for pair in self.pairs if is_proven(self.method, pair.backing))
 
 
@@ -74,7 +73,6 @@ class ProgramTrials:
 def judge(
     method: Method, pairs: tuple[Pair, ...], unseen: str = "", path: Path | None = None
 ) -> Trial:
-    """What these pairs say. `unseen`: why the memory of a run was not seen."""
     covered = [pair for pair in pairs if is_proven(method, pair.backing)]
     notes = list(method.notes)
     already = [pair.base_backing for pair in pairs if pair.base_backing and _is_huge(pair)]
@@ -126,16 +124,11 @@ def _is_huge(pair: Pair) -> bool:
 
 
 def base_huge_bytes(backing: PeakMemory) -> int:
-    """What a run on base pages has on huge pages.
-
-    Multi-size THP is counted for the whole system: here it is other programs', since this one is
-    refused it.
-    """
+    """Bytes on huge pages in a run on base pages; multi-size THP is counted system-wide."""
     return backing.huge_bytes - sum((backing.mthp_bytes or {}).values())
 
 
 def _why_not(method: Method, pairs: Sequence[Pair], unseen: str, path: Path | None) -> str:
-    """Which memory stayed on base pages, and why."""
     seen = [pair.backing for pair in pairs if pair.backing is not None]
     if not seen:
         return unseen or "its memory was not seen"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does `tlbcost trial --json` write?"""
+"""The document of `tlbcost trial --json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.interval import Interval
 from tlbcost.measured.coverage import covered_fraction
-from tlbcost.measured.pairs import Pair
 from tlbcost.memory.peak import MemoryScope, PeakMemory
 from tlbcost.model.gain import total_interval
 from tlbcost.run.outcome import Run
@@ -70,8 +69,7 @@ class TrialOfMethod(Part, frozen=True, kw_only=True):
     ]
     why_not: Annotated[str | None, doc("why it is not proven")]
     measured_fraction: Annotated[
-        Interval | None,
-        doc("1 - t_huge/t_base of wall time: median of the pairs, 95 % interval"),
+        Interval | None, doc("1 - t_huge/t_base of wall time: median of the pairs, 95 % interval")
     ]
     measured_user_fraction: Annotated[
         Interval | None, doc("user time saved, over the CPU time on base pages")
@@ -134,7 +132,6 @@ class TrialDocument(Part, frozen=True, kw_only=True):
 
 
 def trial_document(found: ProgramTrials) -> TrialDocument:
-    """The document for these trials."""
     return part_of(
         TrialDocument,
         found,
@@ -160,16 +157,15 @@ def _trial(trial: Trial, found: ProgramTrials) -> TrialOfMethod:
         difference_proven=trial.difference_proven if trial.proven else None,
         verdict=verdict(trial, found),
         bloat_bytes=bloat_bytes(trial.proven_pairs) if trial.proven else None,
-        pairs=[_pair(trial, pair) for pair in trial.pairs],
+        pairs=[
+            TrialPair(
+                base=_run(pair.base, pair.base_backing),
+                huge=_run(pair.huge, pair.backing),
+                covered_fraction=covered_fraction(trial.method, pair.backing),
+            )
+            for pair in trial.pairs
+        ],
         sentences=sentences(trial, found),
-    )
-
-
-def _pair(trial: Trial, pair: Pair) -> TrialPair:
-    return TrialPair(
-        base=_run(pair.base, pair.base_backing),
-        huge=_run(pair.huge, pair.backing),
-        covered_fraction=covered_fraction(trial.method, pair.backing),
     )
 
 

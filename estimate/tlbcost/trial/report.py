@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did each way to huge pages give, compared with what was predicted: for people."""
+"""The report of trials, next to the prediction."""
 
 from __future__ import annotations
 
@@ -27,15 +27,11 @@ _COMMAND_COLUMNS = 70
 
 
 def print_trials(trials: ProgramTrials, file: TextIO, *, details: bool) -> None:
-    """Print the report, whole; without `details`, what was gained and the runs of one method."""
     print_whole(lambda console: _fill(console, trials, details=details), file)
 
 
 def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
-    """Where the measured share lies of the expected interval with page faults.
-
-    None where there is no share, or the estimate, if any, is of pages of another size.
-    """
+    """Position of the measured share in the expected interval, if both are of the same pages."""
     if trial.measured_fraction is None or trials.estimate is None:
         return None
     if trial.method.page_bytes != trials.huge_page_bytes:
@@ -46,7 +42,6 @@ def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
 
 
 def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
-    """What memory grew by on huge pages, at the peak; None if there are no pairs."""
     if not pairs:
         return None
     return round(median([pair.huge_peak_bytes - pair.base_peak_bytes for pair in pairs]))
@@ -54,7 +49,10 @@ def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
 
 def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
     for trial in trials.trials:
-        _results(console, trial, trials, details=details)
+        first, *rest = sentences(trial, trials, details=details)
+        console.print(f"{trial.method.name}: {first}", style="bold")
+        for sentence in rest:
+            console.print(sentence)
     _gains(console, trials, details=details)
     shown = trials.trials if details or len(trials.trials) == 1 else ()
     for trial in shown:
@@ -85,11 +83,7 @@ def _trial(console: Console, trial: Trial) -> None:
     section(console, shown)
 
 
-def _lines(
-    pairs: Sequence[Pair],
-) -> list[tuple[str, Callable[[float], str], float, float]]:
-    """Medians of both kinds of runs."""
-
+def _lines(pairs: Sequence[Pair]) -> list[tuple[str, Callable[[float], str], float, float]]:
     def both(value: Callable[[Pair, bool], int]) -> tuple[float, float]:
         return (
             median([value(pair, False) for pair in pairs]),
@@ -151,13 +145,6 @@ def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> N
         add_row(name, units.NOT_OBTAINED, "")
     else:
         add_row(name, units.percent(share.value), units.range_of(share))
-
-
-def _results(console: Console, trial: Trial, trials: ProgramTrials, *, details: bool) -> None:
-    first, *rest = sentences(trial, trials, details=details)
-    console.print(f"{trial.method.name}: {first}", style="bold")
-    for sentence in rest:
-        console.print(sentence)
 
 
 def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> list[str]:

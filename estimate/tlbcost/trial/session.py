@@ -1,35 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is one program predicted, and then run on base and on huge pages by several methods?"""
+"""One program predicted, then run on base and on huge pages by several methods."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.accuracy.checks import (
+    PairedRun,
+    PairOfRuns,
+    Prediction,
+    Program,
+    Record,
+    prediction_of,
+)
+from tlbcost.accuracy.record import format_record
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
+from tlbcost.common.progress import RunProgress, say
 from tlbcost.measured import catalog
 from tlbcost.measured.coverage import heeds_tunables
 from tlbcost.measured.method import Method, drop_huge_page_requests
-from tlbcost.measured.pairs import Witnessed
+from tlbcost.measured.pairs import Pair, PairRunner, Witnessed
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run.outcome import Run
 from tlbcost.run.program import resolve
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine, huge_page_bytes
-from tlbcost.trial.comparison import ProgramTrials, Trial
-from tlbcost.trial.runs import first_run, run_trial
+from tlbcost.trial.comparison import MIN_PAIRS, MOST_PAIRS, ProgramTrials, Trial, judge
 
 if TYPE_CHECKING:
     from tlbcost.answer.request import AskedEngine
+    from tlbcost.settings.change import Settings
 
 # For another tlbcost to put the settings back.
 _WAIT_S = 60.0
@@ -115,7 +127,6 @@ def _check_watchers(request: TrialRequest, method: Method) -> None:
 def _estimate(
     request: TrialRequest, launcher: Launcher, announce: Announce
 ) -> tuple[PredictedGain | None, str | None]:
-    """What `tlbcost estimate` says of the program, or why it says nothing."""
     if not request.estimated:
         return None, "not asked for"
     # Not at the top: it needs every model.
@@ -162,3 +173,100 @@ def _trial(
             launcher, request.argv, path, method, request.pairs, settings,
             within=request.within, first=first, turns=request.turns,
         )  # fmt: skip
+
+
+def first_run(launcher: Launcher, argv: Sequence[str], path: Path) -> Witnessed:
+    """Run once on base pages, to learn the memory it takes. Raises TlbcostError if it failed."""
+    with RunProgress("first run on base pages", 1) as progress:
+        return PairRunner(launcher, argv, path, progress).base()
+
+
+def run_trial(
+    launcher: Launcher,
+    argv: Sequence[str],
+    path: Path,
+    method: Method,
+    pairs: int,
+    settings: Settings | None,
+    *,
+    within: float | None = None,
+    first: Witnessed | None = None,
+    turns: bool = False,
+) -> Trial:
+    """Run the program `pairs` times on base and on huge pages, and compare.
+
+    `within`: more pairs, up to MOST_PAIRS, until the user time saved is known to this share of the
+    run time. `turns`: both runs of a pair at the same time, if the program allows that.
+
+    `first` is a run on base pages from before, else there is one. Without `settings` nothing of
+    the system is changed. Raises TlbcostError: 4 if the system cannot be made ready, the
+    program's own exit code if it failed.
+    """
+    before = first or first_run(launcher, argv, path)
+    method.prepare(settings, before.sized_run)
+    done: list[tuple[Witnessed, Witnessed]] = []
+    note = ""
+    try:
+        with RunProgress(f"trial of {method.name}", 2 * pairs) as progress:
+            runner = PairRunner(launcher, argv, path, progress)
+            if turns:
+                runner.take_turns(before.run)
+            while len(done) < pairs or _wants_more(method, done, within):
+                progress.expect(max(len(done) + 1, pairs) * (1 if runner.cpus is not None else 2))
+                done.append(runner.pair(method, huge_first=len(done) % 2 == 1))
+    except TimeLimitPassed:
+        if len(done) < MIN_PAIRS:
+            raise
+        note = f"stopped by the time limit after {len(done)} of {pairs} pairs"
+        say(f"{method.name}: {note}")
+    found = _pairs(done)
+    reasons = [huge.why_not for _, huge in done if huge.why_not]
+    trial = judge(method, found, reasons[0] if reasons else "", path)
+    notes = (*trial.notes, note) if note else trial.notes
+    return replace(trial, notes=notes, in_turns=runner.cpus is not None)
+
+
+def _pairs(done: Sequence[tuple[Witnessed, Witnessed]]) -> tuple[Pair, ...]:
+    return tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
+
+
+def _wants_more(
+    method: Method, done: Sequence[tuple[Witnessed, Witnessed]], within: float | None
+) -> bool:
+    """The gain is not known well enough, and another pair would help."""
+    if within is None or len(done) >= MOST_PAIRS:
+        return False
+    user = judge(method, _pairs(done)).measured_user_fraction
+    return user is not None and (user.high - user.low) / 2 > within
+
+
+def to_table(found: ProgramTrials) -> str:
+    prediction = None if found.estimate is None else prediction_of(found.estimate)
+    programs = tuple(program_of(trial, found.argv, prediction) for trial in found.trials)
+    return format_record(Record(found.machine, found.date, found.version, programs))
+
+
+def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | None) -> Program:
+    return Program(
+        Path(argv[0]).name,
+        shlex.join(argv),
+        trial.method.name,
+        prediction,
+        tuple(_pair_of_runs(pair) for pair in trial.proven_pairs),
+        None if trial.proven else trial.why_not,
+        trial.in_turns,
+    )
+
+
+def _pair_of_runs(pair: Pair) -> PairOfRuns:
+    seen = pair.backing
+    return PairOfRuns(
+        _half(pair.base),
+        _half(pair.huge),
+        None if seen is None else seen.resident_bytes,
+        None if seen is None else seen.huge_bytes,
+    )
+
+
+def _half(run: Run) -> PairedRun:
+    return PairedRun(run.wall_ns, run.user_ns, run.system_ns, run.minor_faults, run.max_rss_bytes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do programs print in several runs?"""
+"""A launcher that keeps what programs print."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
 
 @dataclass(slots=True)
 class Listener(Launcher):
-    """Launches as its base does, and keeps what the programs print instead of showing it.
-
-    `heard`: for each run the command, and its standard output.
-    """
+    """A launcher that keeps each run's command and standard output, and shows none."""
 
     heard: list[tuple[tuple[str, ...], str]] = field(default_factory=list, init=False)
 
@@ -35,7 +32,6 @@ class Listener(Launcher):
         discard: bool,
         **options: Any,  # noqa: ANN401
     ) -> Outcome:
-        """See Launcher.execute."""
         file = self.folder / f"heard{self.runs + 1}"
         # No super(): the decorator makes another class, the one that has the slots.
         outcome = Launcher.execute(self, [*_TO_FILE, str(file), *argv], discard=discard, **options)
@@ -46,7 +42,6 @@ class Listener(Launcher):
 
 @contextlib.contextmanager
 def listener() -> Iterator[Listener]:
-    """A launcher with its own folder, for the user who called sudo, if any."""
     with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
         # An estimate, too, is of the program on base pages.
         launcher = Listener(folder, stdin, calling_user(), transparent=False)

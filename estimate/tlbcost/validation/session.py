@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are programs predicted on base pages, and then run on huge ones?"""
+"""Programs predicted on base pages, and then run on huge ones."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +15,14 @@ from tlbcost.accuracy.checks import Program, Record, prediction_of
 from tlbcost.accuracy.record import format_record, save_record
 from tlbcost.answer.estimate import estimate
 from tlbcost.answer.request import AskedEngine, EstimateRequest
+from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
+from tlbcost.common.table import read_table
 from tlbcost.measured import catalog
 from tlbcost.measured.method import drop_huge_page_requests
 from tlbcost.run.program import resolve
@@ -26,10 +30,8 @@ from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import current_machine
-from tlbcost.trial.record import program_of
-from tlbcost.trial.runs import run_trial
+from tlbcost.trial.session import program_of, run_trial
 from tlbcost.validation.listener import Listener, listener
-from tlbcost.validation.suite import Task, check_there, portable_command, read_suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,7 @@ class SuiteRequest:
 
 
 def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
-    """Predict and run each; the record of a whole suite is kept for estimates to quote.
-
-    Raises TlbcostError: 2 for a name that is not in the suite, 4 if this user cannot do it.
-    """
+    """Predict and run each; keep the record of a whole suite. Raises TlbcostError (2, 4)."""
     tasks = read_suite(request.only)
     check_rights([task.method for task in tasks], "tlbcost validate")
     drop_huge_page_requests(announce)
@@ -98,10 +97,7 @@ def _numbered(n: int, of: int, announce: Announce) -> Announce:
 
 
 def check_rights(names: Sequence[str], command: str) -> None:
-    """Refuse what would fail for lack of privileges, before it takes time.
-
-    Raises TlbcostError with exit code 4; the hint has `command`.
-    """
+    """Refuse at once what needs more privileges. Raises TlbcostError (4) that hints `command`."""
     if hints.is_root():
         return
     for name in dict.fromkeys(names):
@@ -117,7 +113,6 @@ def check_rights(names: Sequence[str], command: str) -> None:
 
 
 def validate(task: Task, request: SuiteRequest, announce: Announce) -> Program:
-    """Predict and run one program; an error becomes the reason to leave it out."""
     try:
         with listener() as launcher:
             return predict_and_try(launcher, task, request, announce)
@@ -129,11 +124,7 @@ def validate(task: Task, request: SuiteRequest, announce: Announce) -> Program:
 def predict_and_try(
     launcher: Listener, task: Task, request: SuiteRequest, announce: Announce
 ) -> Program:
-    """Predict and run one program; `launcher.heard` are then the runs of the trial.
-
-    The system's settings are restored at the end. Raises TlbcostError with the program's own exit
-    code if it failed.
-    """
+    """Predict and run one program, heard by `launcher`. Raises TlbcostError if it failed."""
     check_there(task.argv)
     path = resolve(task.argv[0])
     method = catalog.named(task.method)
@@ -156,3 +147,57 @@ def predict_and_try(
         )  # fmt: skip
     program = program_of(trial, task.argv, prediction)
     return replace(program, name=task.name, command=portable_command(task))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One program of a suite: its name, its command, and how it gets huge pages."""
+
+    name: str
+    argv: tuple[str, ...]
+    method: str
+
+
+def read_suite(only: Sequence[str] = ()) -> list[Task]:
+    """Programs of data/suite.tsv, or those in `only`. Raises TlbcostError for unknown names."""
+    file = paths.data("suite.tsv")
+    table = read_table(file, formats.SUITE)
+    tasks = [
+        Task(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
+             row["method"] or "")
+        for row in table.records()
+    ]  # fmt: skip
+    known = [task.name for task in tasks]
+    for name in only:
+        if name not in known:
+            raise TlbcostError(
+                f"the suite has no program {name}", f"--only with some of {', '.join(known)}", USAGE
+            )
+    return [task for task in tasks if not only or task.name in only]
+
+
+def command_of(text: str) -> tuple[str, ...]:
+    places = {"{workloads}": str(paths.workloads()), "{python}": sys.executable}
+    words = shlex.split(text)
+    for place, here in places.items():
+        words = [word.replace(place, here) for word in words]
+    return tuple(words)
+
+
+def check_there(argv: Sequence[str]) -> None:
+    """Raise TlbcostError with exit code 127 if a program or input of the command is missing."""
+    name = next((word for word in argv if word != "env" and "=" not in word), argv[0])
+    if "/" not in name and shutil.which(name) is None:
+        installs = "scripts/install-deps --accuracy"
+        raise TlbcostError(f"{name} is not installed ({installs})", installs, NOT_FOUND)
+    inputs = paths.workloads() / "inputs"
+    for word in argv:
+        if Path(word).parent == inputs and not Path(word).exists():
+            made = "make accuracy-inputs"
+            raise TlbcostError(f"inputs/{Path(word).name} is not made ({made})", made, NOT_FOUND)
+
+
+def portable_command(task: Task) -> str:
+    """For a record that is read elsewhere, where this system's folders mean nothing."""
+    command = shlex.join(word.replace(f"{paths.workloads()}/", "") for word in task.argv)
+    return command.replace(sys.executable, "python3")

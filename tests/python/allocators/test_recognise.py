@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 from builders.memory import backed
 from builders.tree import TREE
-from tlbcost.allocators.elf_file import ElfFile, read_elf
 from tlbcost.allocators.owner import Owner, owner_of
-from tlbcost.allocators.recognise import Malloc, Program, program_of, recognise
+from tlbcost.allocators.recognise import ElfFile, Malloc, Program, program_of, read_elf, recognise
 from tlbcost.memory.kinds import Backing, MemoryKind
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"

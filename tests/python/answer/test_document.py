@@ -8,17 +8,12 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
-from builders.answer import (
-    altered,
-    estimated,
-    overlapped,
-)
+from builders.answer import altered, estimated, overlapped
 from builders.report import bare, json_of, text_of
 from builders.tree import SCHEMAS
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.answer.advice import next_steps
 from tlbcost.answer.record import Estimate
-from tlbcost.answer.words import verdict_sentence
+from tlbcost.answer.words import next_steps, verdict_sentence
 
 SCHEMA = SCHEMAS / "estimate.schema.json"
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tlbcost.attribution.code_profile import folded
 from tlbcost.attribution.copies import copied_attributions
-from tlbcost.attribution.folded_stacks import folded
 from tlbcost.common import formats
 from tlbcost.common.table import TableFormat
 from tlbcost.copies.estimator import Weighed, weigh

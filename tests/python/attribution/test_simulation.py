@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 from builders import answer as sample
-from tlbcost.attribution.code_profile import code_rows, describe
-from tlbcost.attribution.code_table import code_text, is_code_table, read_code
-from tlbcost.attribution.folded_stacks import folded
-from tlbcost.attribution.shares import Attribution
+from tlbcost.attribution.code_profile import (
+    code_rows,
+    code_text,
+    describe,
+    folded,
+    is_code_table,
+    read_code,
+)
+from tlbcost.attribution.shares import Attribution, allocation_site, words
 from tlbcost.attribution.simulation import attribute, code_lines
-from tlbcost.attribution.sites import allocation_site, words
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.simulator.memory_tables import (
@@ -215,11 +219,7 @@ def test_folded_stacks() -> None:
         (SourceLocation(APP, "a;b", None, None), SourceLocation(APP, None, None, None)), 5, 0
     )
     text = folded([image(), image(stacks=(semicolon,))])
-    assert text.splitlines() == [
-        "app;[app];a:b 5",
-        "app;[unknown] 30",
-        "app;main;make_table 60",
-    ]
+    assert text.splitlines() == ["app;[app];a:b 5", "app;[unknown] 30", "app;main;make_table 60"]
 
 
 def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from builders.tree import TREE
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import read_table
-from tlbcost.model.published_pairs import (
+from tlbcost.model.walk_share import (
     REMOVED_SLOPE,
     SHARE_SLOPE,
     SHARE_SPREAD,

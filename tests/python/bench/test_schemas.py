@@ -13,7 +13,7 @@ from tlbcost.common.document import undescribed
 @pytest.mark.parametrize("name", schemas.DOCUMENTS)
 def test_the_committed_schema_is_that_of_the_document(name: str) -> None:
     file = schemas.SCHEMAS / f"{name}.schema.json"
-    assert file.read_text(encoding="utf-8") == schemas.text(name), "make schemas"
+    assert file.read_text(encoding="utf-8") == schemas.text(name), "make bench NAME=schemas"
 
 
 @pytest.mark.parametrize("name", schemas.DOCUMENTS)

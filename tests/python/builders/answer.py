@@ -10,11 +10,9 @@ from pathlib import Path
 from builders.tree import GOLDEN
 from tlbcost.answer.estimate import with_words
 from tlbcost.answer.gains import spread_part
-from tlbcost.answer.record import Estimate, Evidence, Simulated
-from tlbcost.answer.surroundings import Surroundings
-from tlbcost.calibration.costs import PageCosts
+from tlbcost.answer.record import Estimate, Evidence, Simulated, Surroundings
 from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Calibration, Obtained
+from tlbcost.calibration.records import Calibration, Obtained, PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
 from tlbcost.model.overlap import Sample
@@ -77,7 +75,6 @@ HUGE_COSTS = PageCosts(
 
 
 def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
-    """Counts of a program with this many page walks for loads on base pages."""
     return {
         (BASE, "load"): SideCounts(walks + 1000, 1000, walks),
         (BASE, "store"): SideCounts(150, 50, 100),
@@ -89,12 +86,10 @@ def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
 
 
 def process(walks: int = 10_000_000, pid: int = 100) -> ProcessCounts:
-    """A process of 256 MiB."""
     return ProcessCounts(pid, 1, "/opt/app", 1, counts(walks), Touched(65536, 130, 200))
 
 
 def outcomes(runs: Sequence[Run], codes: Sequence[int] = ()) -> tuple[Outcome, ...]:
-    """Native runs that ended with these exit codes; without any: with 0."""
     ended = codes if len(codes) == len(runs) else [0] * len(runs)
     return tuple(
         Outcome(run, "", None, code, None, None) for run, code in zip(runs, ended, strict=True)
@@ -117,7 +112,6 @@ def altered(found: Estimate, **values: object) -> Estimate:
 
 
 def rebuilt(found: Estimate) -> Estimate:
-    """The estimate with what follows from its parts computed anew."""
     assert found.simulated is not None
     assert found.base_costs is not None
     assert found.huge_costs is not None
@@ -134,7 +128,6 @@ def rebuilt(found: Estimate) -> Estimate:
 
 
 def simulated(found: Estimate, **values: object) -> Estimate:
-    """The estimate with parts of its simulation changed."""
     assert found.simulated is not None
     return altered(found, simulated=replace(found.simulated, **values))  # type: ignore[arg-type]
 
@@ -198,5 +191,4 @@ def overlapped(found: Estimate, saving: Interval | None = None) -> Estimate:
 
 
 def killed(pid: int = 7) -> ProcessCounts:
-    """A process that left nothing but its name."""
     return replace(process(pid=pid), threads=None, counts=None, touched=None)

@@ -79,7 +79,6 @@ def full() -> Obtained:
 
 
 def curve(caches: bool = True) -> str:
-    """A curve to draw: two TLB levels, and the data caches."""
     rows: list[tuple[Cell, ...]] = []
     for lines in (2**i for i in range(3, 19)):
         ns = 0.0 if lines <= 96 else 2.0 if lines <= 2048 else 20.0
@@ -98,7 +97,6 @@ def curve(caches: bool = True) -> str:
 
 
 def of_this_machine() -> Calibration:
-    """A few costs, as if measured here."""
     return Calibration(
         machine=current_machine(),
         date="2026-01-01T00:00:00Z",

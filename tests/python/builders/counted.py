@@ -10,8 +10,7 @@ from pathlib import Path
 from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, process
 from builders.tree import GOLDEN
 from tlbcost.answer.estimate import conclude
-from tlbcost.answer.record import Estimate, Evidence
-from tlbcost.answer.surroundings import Surroundings
+from tlbcost.answer.record import Estimate, Evidence, Surroundings
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.counters.event_counts import EventCount, EventCounts
@@ -83,7 +82,6 @@ def evidence(seen: EventCounts, pmu: str = "skl", **changes: object) -> Evidence
 def counted_estimate(
     values: Mapping[str, float | None] = SKL, pmu: str = "skl", **changes: object
 ) -> Estimate:
-    """The estimate from these counts; `changes` are to the evidence."""
     return conclude(evidence(counted(values), pmu, **changes))
 
 
@@ -94,7 +92,6 @@ def both(walks: int = 11_900_000) -> Estimate:
 
 
 def imported(seen: EventCounts, pmu: str = "skl", **changes: object) -> Estimate:
-    """The estimate from a file, on another machine."""
     nothing = evidence(
         seen, pmu, path=None, machine=None, surroundings=None, calibrated=None, native=()
     )

@@ -20,8 +20,6 @@ COMPLETED = ["walks_completed.load", "walks_completed.store", "walks_completed.f
 
 
 class CountingMachine:
-    """A made-up tlbcost-count, and a launcher that uses it."""
-
     def __init__(self, folder: Path, launcher: Launcher) -> None:
         self._plan = folder / "fake.json"
         self._calls = folder / "fake.json.calls"

@@ -52,7 +52,6 @@ def frame_of(rows: list[Row]) -> pd.DataFrame:
 
 
 def written(folder: Path, rows: list[Row], name: str = "stats.parquet") -> Path:
-    """The rows as a file, Parquet or CSV by its name."""
     path = folder / name
     if path.suffix == ".csv":
         frame_of(rows).to_csv(path, index=False)
@@ -62,7 +61,6 @@ def written(folder: Path, rows: list[Row], name: str = "stats.parquet") -> Path:
 
 
 def reviewed(folder: Path, rows: list[Row], plan: Plan | None = None) -> FleetReview:
-    """The review of these rows."""
     return review_counts(matching([str(written(folder, rows))]), plan)
 
 

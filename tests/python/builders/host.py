@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders.tree import MACHINES
 from tlbcost.common import paths
-from tlbcost.doctor import copies, examination, pmu, tools
+from tlbcost.doctor import examination, tools
 from tlbcost.doctor.check import Check
 from tlbcost.doctor.examination import examine
 from tlbcost.system import hints
@@ -27,9 +27,8 @@ class Host:
         self.monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / name))
 
     def root(self, is_root: bool) -> None:
-        self.monkeypatch.setattr(pmu, "is_root", lambda: is_root)
+        self.monkeypatch.setattr(examination, "is_root", lambda: is_root)
         self.monkeypatch.setattr(hints, "is_root", lambda: is_root)
-        self.monkeypatch.setattr(copies, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
         self.monkeypatch.setattr(tools, "glibc_version", lambda: version)

@@ -62,14 +62,12 @@ class Proc:
         (self.folder / "self" / "smaps").write_text(mapping(4))
 
     def roll_up(self, pid: int, text: str) -> None:
-        """From now on there is smaps_rollup."""
         for name in ("self", str(pid)):
             (self.folder / name / "smaps_rollup").write_text(text)
 
     def add(
         self, pid: int, smaps: str, *, name: str = "a", group: str = "/a", faults: int = 0
     ) -> Path:
-        """A process of this name, with or without memory."""
         folder = self.folder / str(pid)
         folder.mkdir(exist_ok=True)
         self.stat(pid, name=name, faults=faults, size=1 if smaps else 0)
@@ -80,7 +78,7 @@ class Proc:
     def stat(
         self, pid: int, *, name: str = "a", faults: int = 0, size: int = 1, started: int = 7
     ) -> None:
-        fields = f"S 1 1 1 0 -1 0 {faults} 0 3 0 5 5 0 0 20 0 1 0 {started} {size} 256 0 1"
+        fields = f"S 1 1 1 0 -1 0 {faults} 0 3 0 5 5 0 0 20 0 1 0 {started} {size} 256 " + "0 " * 15
         (self.folder / str(pid) / "stat").write_text(f"{pid} ({name}) {fields}\n")
 
 
@@ -105,7 +103,6 @@ def row(name: str = "redis-server", **others: object) -> Row:
 
 
 def unknown(name: str) -> Row:
-    """One that may not be read."""
     nothing = ("huge_bytes", "eligible_bytes", "ineligible_bytes", "reach_ratio", "fault_rate")
     return row(name, **dict.fromkeys((*nothing, "age_s", "eligible_age_s")))
 

@@ -30,7 +30,6 @@ def machine(name: str, *sizes: int, guesses: bool = False) -> OtherMachine:
 
 
 def counts(walks: int) -> dict[Side, SideCounts]:
-    """As many walks for each kind of access."""
     return {side: SideCounts(walks + 1, 1, walks) for side in SIDES}
 
 
@@ -49,6 +48,5 @@ def simulation(view_cycles: tuple[int, ...], windows: int = 20) -> Simulation:
 
 
 def report(machines: list[OtherMachine], cycles: tuple[int, ...]) -> MachineEstimates:
-    """What is reported of them, where the views took these cycles."""
     found = results(machines, plan_pass(machines), simulation(cycles))
     return MachineEstimates("1", "2026-11-22T00:00:00Z", ("./app",), None, None, found)

@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-from builders.answer import (
-    BASE,
-)
+from builders.answer import BASE
 from hypothesis import strategies as st
-from tlbcost.calibration.costs import PageCosts, price
+from tlbcost.calibration.records import PageCosts, price
 from tlbcost.common.interval import Interval
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.counts import (
-    Footprint,
-    Side,
-)
+from tlbcost.simulator.counts import Footprint, Side
 
 NO_MEMORY = Footprint(0, 0, 0, 0, 0)
 

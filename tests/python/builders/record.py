@@ -51,7 +51,6 @@ TWO = record(
 
 
 def measured(name: str, base: float, huge: float, gain: Interval, null: float) -> Program:
-    """A program whose estimate measured this gain, where the model expected twice as much."""
     one = program(name, base, huge, (gain.value, gain.low, gain.high), 0.6)
     assert one.prediction is not None
     ways: dict[Way, Interval] = {"measured": gain, "overlap": Interval(2 * gain.value, 0, 1)}
@@ -66,7 +65,6 @@ def text_of(some: Record) -> str:
 
 
 def modelled(overlap: Interval | None, *, with_ways: bool = True) -> Record:
-    """The record with what the models expected of the first program."""
     one = TWO.programs[0]
     assert one.prediction is not None
     ways: dict[Way, Interval] = {"simple": one.prediction.expected_fraction}

@@ -26,29 +26,25 @@ from builders.memory import SETTINGS, backed
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.allocators.recognise import Malloc, Program
 from tlbcost.answer.document import estimate_document
-from tlbcost.answer.record import Estimate
-from tlbcost.answer.surroundings import Surroundings
+from tlbcost.answer.record import Estimate, Surroundings
 from tlbcost.attribution.shares import AllocationSite, Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.remedies import advice
-from tlbcost.report.text import print_report
+from tlbcost.report.details import print_report
 
 
 def text_of(shown: Estimate, *, details: bool = True) -> str:
-    """The report; with all of its details unless asked otherwise."""
     file = io.StringIO()
     print_report(estimate_document(shown), file, details=details)
     return file.getvalue()
 
 
 def summary_of(shown: Estimate) -> list[str]:
-    """The lines of the report without its details."""
     return text_of(shown, details=False).splitlines()
 
 
 def json_of(shown: Estimate) -> str:
-    """The document."""
     return to_json(estimate_document(shown))
 
 

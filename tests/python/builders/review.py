@@ -13,8 +13,7 @@ from builders.report import advised
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common.interval import Interval
-from tlbcost.remedies.cost import Cost
-from tlbcost.remedies.remedy import Remedy
+from tlbcost.remedies.remedy import Cost, Remedy
 from tlbcost.review.decision import review_document
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.gate import broken_rules
@@ -25,24 +24,20 @@ HOSTILE = '<script>alert("1")</script> | `x` \x1b[31m\n\u202eRTL' + "x" * 500
 
 
 def plan_of(folder: Path, text: str) -> Plan:
-    """The plan with this text."""
     file = folder / "plan.toml"
     file.write_text(text, encoding="utf-8")
     return read_plan(file)
 
 
 def worth_it() -> EstimateDocument:
-    """A program whose heap misses, with remedies."""
     return estimate_document(advised(("./app",)))
 
 
 def worthless() -> EstimateDocument:
-    """A program that does not miss."""
     return estimate_document(estimated(0))
 
 
 def there_already() -> EstimateDocument:
-    """A program on huge pages."""
     made = estimated()
     return estimate_document(altered(made, gain=replace(made.gain, verdict="already_huge")))
 
@@ -53,7 +48,6 @@ def result(
     machine: str = "here",
     failure: str | None = None,
 ) -> TaskResult:
-    """What a task left."""
     return TaskResult(
         service=service, machine=machine, plan="0", date="2026-01-01T00:00:00Z", seconds=1.5,
         command=("tlbcost", "estimate", "--", "./app"), failure=failure, estimate=estimate,
@@ -72,7 +66,6 @@ def remedy_of(code: str, words: str, steps: Sequence[str], **changes: object) ->
 
 
 def pooled(made: Remedy, pages: int, page_bytes: int = 2 << 20) -> Remedy:
-    """The same, with pages of a pool."""
     cost = replace(made.cost, pool_pages=pages, pool_page_bytes=page_bytes)
     return replace(made, pages="pool", cost=cost)
 
@@ -112,7 +105,6 @@ def by_hugetlbfs() -> Remedy:
 
 
 def gaining(gain: Interval, *remedies: Remedy) -> EstimateDocument:
-    """A program that huge pages would save this much, by these remedies."""
     made = worth_it()
     advice = msgspec.structs.replace(made.what_to_do[0], remedies=remedies)
     return msgspec.structs.replace(made, total_fraction=gain, what_to_do=[advice])

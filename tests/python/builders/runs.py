@@ -14,7 +14,6 @@ needs_launcher = pytest.mark.skipif(
 
 
 def script(folder: Path, text: str, name: str = "program") -> Path:
-    """An executable file with this text."""
     path = folder / name
     path.write_text(text)
     path.chmod(0o755)

@@ -35,7 +35,6 @@ def pair(wall: float, covered: float | None = 1.0, user: float = 0.0) -> Pair:
 
 
 def made_trials(*trials: Trial, estimate: PredictedGain | None = None) -> ProgramTrials:
-    """Trials of one program, as a report has them."""
     return ProgramTrials(
         "0.0.1", "2026-01-02T03:04:05Z", MACHINE, ("./app", "an arg"), trials, estimate,
         2 * MIB, None if estimate else "not asked for", ("a note",),

@@ -132,11 +132,7 @@ COST = ("costs", 0)
         ((*COST, "low"), 1e9, "not an interval"),
         ((*COST, "access"), "fast", "Invalid enum value 'fast' - at `$.costs[0].access`"),
         ((*COST, "samples"), -1, "Expected `int` >= 0 - at `$.costs[0].samples`"),
-        (
-            ("machine", "base_page_bytes"),
-            "4096",
-            "got `str` - at `$.machine.base_page_bytes`",
-        ),
+        (("machine", "base_page_bytes"), "4096", "got `str` - at `$.machine.base_page_bytes`"),
         (("machine", "kernel"), 6, "Expected `str | null`, got `int` - at `$.machine.kernel`"),
     ],
 )

@@ -13,10 +13,10 @@ from tlbcost.calibration.consistency import (
     contradictions,
     contradictions_of,
     last_cache_bytes,
+    poor_because,
     without_negative,
 )
 from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.grade import poor_because
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 from tlbcost.calibration import measurement
 from tlbcost.calibration.analysis import quantities
-from tlbcost.calibration.analysis.quantities import Analysis, Knee
-from tlbcost.calibration.measurement import CpuGoneError, measure
-from tlbcost.calibration.plan import BOUND_S
+from tlbcost.calibration.analysis.levels import Knee
+from tlbcost.calibration.analysis.quantities import Analysis
+from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, measure
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES

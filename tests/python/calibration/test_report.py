@@ -6,10 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.calibration import full, quick
+from builders.calibration import cost, full, quick
+from builders.tree import TREE
+from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.other_sources import WORDS, reported_figures
 from tlbcost.calibration.records import Cost, Obtained
-from tlbcost.calibration.report import describe
+from tlbcost.calibration.report import describe, load_table, summarize
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 
@@ -17,6 +19,9 @@ BOTH = pytest.mark.parametrize("obtained", [quick(), full()], ids=["quick", "ful
 # Leaf 2 that refers to an empty leaf 0x18, and a level 3 cache of 300 MiB.
 RAW = {"cpuid_2_0": "00feff01 000000f0 00000000 00000000",
        "cpuid_4_0": "04004163 04c0003f 0003bfff 00000004"}  # fmt: skip
+RECORDED = TREE / "data" / "samples"
+GOOD = RECORDED / "amd-zen-5-guest" / "calibration.tsv"
+POOR = RECORDED / "amd-zen-5-guest-busy" / "calibration-1.tsv"
 
 
 def test_absent_is_na() -> None:
@@ -28,16 +33,16 @@ def test_absent_is_na() -> None:
 @BOTH
 def test_every_figure_is_in_the_text(obtained: Obtained) -> None:
     text = describe(obtained)
-    for cost in obtained.calibration.costs:
-        if cost.interval is not None:
-            value = cost.interval.value
-            if cost.quantity.endswith("_bytes"):
+    for row in obtained.calibration.costs:
+        if row.interval is not None:
+            value = row.interval.value
+            if row.quantity.endswith("_bytes"):
                 shown = units.size(round(value))
-            elif cost.quantity in WORDS:
+            elif row.quantity in WORDS:
                 shown = f"{value:.0f}"
             else:
                 shown = units.nanoseconds(value)
-            assert f" {shown} " in text.replace("\n", " "), cost
+            assert f" {shown} " in text.replace("\n", " "), row
 
 
 def test_ns_first_then_cycles_by_the_measured_clock() -> None:
@@ -80,8 +85,6 @@ def test_the_grade_and_each_reason() -> None:
 
 
 def wide(obtained: Obtained) -> Obtained:
-    """The same with figures as large as they may get."""
-
     def larger(cost: Cost) -> Cost:
         if cost.interval is None or not cost.quantity.endswith("_ns"):
             return cost
@@ -162,3 +165,84 @@ def test_costs_of_millions_of_ns_keep_to_their_columns() -> None:
     (row,) = [line for line in text.splitlines() if "page fault" in line and "1 GiB" in line]
     assert "116 M  114 M .. 117 M" in row
     assert len(row) <= 80
+
+
+@pytest.mark.parametrize(
+    ("ns", "words"),
+    [
+        (3e6, "3 ms 2.91-3.09 ms"),
+        # The calibrator waited no longer.
+        (32e6, "32 ms or more"),
+        (40e6, "32 ms or more"),
+        (None, "NA"),
+    ],
+)
+def test_how_long_lines_stay(ns: float | None, words: str) -> None:
+    costs = (
+        cost("load_ns", 4, None, "serial", 8192),
+        cost("l3_half_life_ns", ns, None, None, 65536),
+    )
+    lines = load_table(replace(quick().calibration, costs=costs), None)
+    assert lines[-2] == "Half of the lines that are not accessed leave the last-level cache in"
+    assert lines[-1].split() == words.split()
+
+
+def test_nothing_is_said_of_what_was_not_measured() -> None:
+    costs = (cost("load_ns", 4, None, "serial", 8192),)
+    lines = load_table(replace(quick().calibration, costs=costs), None)
+    assert not any("not accessed" in line for line in lines)
+
+
+def of(obtained: Obtained, width: int = 80) -> list[str]:
+    return summarize(obtained, reported_figures(obtained.calibration), width).splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "obtained",
+    [
+        quick(),
+        full(),
+        Obtained(read_calibration(GOOD), "cached in " + 30 * "/folder"),
+        Obtained(read_calibration(POOR), "measured now"),
+    ],
+    ids=["quick", "full", "good", "poor"],
+)
+def test_it_fits(obtained: Obtained, width: int) -> None:
+    lines = of(obtained, width)
+    assert len(lines) <= 24
+    assert all(len(line) <= max(width, 80) for line in lines)
+    assert not any(line.endswith(" ") for line in lines)
+    assert lines[-1] == "Everything else, and what is published: --details"
+
+
+def test_the_grade_comes_first() -> None:
+    good, poor = (of(Obtained(read_calibration(path), "measured now")) for path in (GOOD, POOR))
+    assert good[0] == "Good calibration: 2026-11-23T08:48:38Z, quick, in 8.5 s"
+    assert poor[0] == "POOR CALIBRATION: repeat it when the machine is quiet"
+    assert poor[1].startswith("Because  a walk on 2 MiB pages (serial, 16,384 pages) costs -138 ns")
+
+
+def test_figures_are_side_by_side() -> None:
+    lines = of(Obtained(read_calibration(GOOD), "measured now"))
+    walk = next(line for line in lines if line.startswith("Page walk, 8,192 pages"))
+    assert walk.split("pages ")[1].split() == [
+        "14.8", "(14.7", "to", "15.1)", "11.3", "(9.17", "to", "12.8)"
+    ]  # fmt: skip
+    assert any(line.startswith("STLB hit ") and line.endswith(" NA") for line in lines)
+    assert "memory 144" in " ".join(lines)
+
+
+def test_what_is_below_zero_is_not_shown() -> None:
+    lines = of(Obtained(read_calibration(POOR), "measured now"))
+    walk = next(line for line in lines if line.startswith("Page walk, 16,384 pages"))
+    assert walk.split()[-1] == "NA"
+    assert not any("-138" in line for line in lines[3:])
+
+
+def test_without_walks_they_are_na() -> None:
+    made = quick()
+    costs = tuple(c for c in made.calibration.costs if c.quantity != "walk_ns")
+    lines = of(replace(made, calibration=replace(made.calibration, costs=costs)))
+    (walk,) = [line for line in lines if line.startswith("Page walk")]
+    assert walk.split()[2:] == ["NA", "NA"]

@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 from builders.calibration import of_this_machine
 from builders.tree import GOLDEN
-from tlbcost.calibration import cache, request
+from tlbcost.calibration import file, request
 from tlbcost.calibration.analysis.quantities import Analysis
-from tlbcost.calibration.cache import cache_folder, cache_path, look_up
-from tlbcost.calibration.file import read_calibration, write_calibration
+from tlbcost.calibration.file import (
+    cache_folder,
+    cache_path,
+    look_up,
+    read_calibration,
+    write_calibration,
+)
 from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Cost, Extent, Obtained
 from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
@@ -81,9 +86,7 @@ def test_it_is_measured_once(measured: Measurements) -> None:
     assert len(measured.asked) == 2
 
 
-def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
-    measured: Measurements,
-) -> None:
+def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(measured: Measurements) -> None:
     get()
     _, said = get(extent="full")
     assert said == ["the cached calibration is a quick one: measuring, 120 s at most"]
@@ -126,8 +129,8 @@ def test_one_of_before_a_quantity_was_measured_is_made_again(
 
 def test_one_whose_curve_is_lost_is_made_again_where_it_is_wanted(measured: Measurements) -> None:
     get()
-    for file in cache_folder().glob("curve-*"):
-        file.unlink()
+    for curve in cache_folder().glob("curve-*"):
+        curve.unlink()
     said: list[str] = []
     assert get()[0].curve is None
     assert obtain(CalibrationRequest(curve=True), said.append).curve is not None
@@ -148,7 +151,7 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
     machine = replace(current_machine(), governor="powersave")
     faster = replace(machine, governor="performance")
     answers = iter([machine, machine, machine, faster, faster])
-    for module in (cache, request):
+    for module in (file, request):
         monkeypatch.setattr(module, "current_machine", lambda: next(answers))
     obtained, said = get()
     assert obtained.calibration.machine == faster
@@ -212,7 +215,7 @@ def test_a_machine_that_goes_on_changing_is_refused(
 ) -> None:
     modes = iter(["always", "always", "always", "never", "madvise"])
     machine = current_machine()
-    for module in (cache, request):
+    for module in (file, request):
         monkeypatch.setattr(
             module, "current_machine", lambda: replace(machine, thp_mode=next(modes))
         )

@@ -8,7 +8,7 @@ import argparse
 import pytest
 from builders.calibration import full
 from tlbcost.__main__ import main
-from tlbcost.calibration import cache
+from tlbcost.calibration import file
 from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import CalibrationRequest
 from tlbcost.commands import calibrate
@@ -52,7 +52,7 @@ def test_options_without_meaning_are_refused(
 def test_show_without_a_calibration_fails_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cache, "look_up", lambda: (None, "none is cached"))
+    monkeypatch.setattr(file, "look_up", lambda: (None, "none is cached"))
     assert main(["calibrate", "--show"]) == 1
     said = capsys.readouterr().err
     assert said == "tlbcost: nothing to show: none is cached\ntlbcost: hint: tlbcost calibrate\n"
@@ -61,7 +61,7 @@ def test_show_without_a_calibration_fails_with_a_hint(
 def test_show_measures_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cache, "look_up", lambda: (full(), ""))
+    monkeypatch.setattr(file, "look_up", lambda: (full(), ""))
     monkeypatch.setattr(calibrate, "obtain", lambda *_: pytest.fail("measured"))
     assert main(["calibrate", "--show"]) == 0
     assert "L1 dTLB, entries" in capsys.readouterr().out

@@ -11,13 +11,10 @@ import subprocess
 import sys
 
 import pytest
-from builders.machines import (
-    BASE,
-    MTHP,
-)
+from builders.machines import BASE, MTHP
 from tlbcost import __main__
 from tlbcost.commands import estimate
-from tlbcost.commands.estimate_options import page_sizes
+from tlbcost.commands.estimate import page_sizes
 from tlbcost.common.arguments import Parser
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.plan import GIB

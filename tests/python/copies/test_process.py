@@ -12,6 +12,7 @@ from tlbcost.common import formats
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.copies import process
 from tlbcost.system import hints
+from tlbcost.system import process as files
 from tlbcost.system.tracing import TracingRights
 
 NOBODY = 2**31 - 2
@@ -26,8 +27,8 @@ def user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints.sys, "argv", ["tlbcost", "estimate", "--pid", "77"])
     monkeypatch.setattr(hints.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(hints, "write_setting", lambda value, path: f"echo {value} > {path}")
-    monkeypatch.setattr(process, "_owner", lambda _: os.geteuid())
-    monkeypatch.setattr(process, "_status", lambda *_: 0)
+    monkeypatch.setattr(files, "owner", lambda _: os.geteuid())
+    monkeypatch.setattr(files, "status", lambda _: {})
 
 
 def lacks(
@@ -41,12 +42,12 @@ def lacks(
 
 
 def test_another_users_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_owner", lambda _: 0 if os.geteuid() else 65534)
+    monkeypatch.setattr(files, "owner", lambda _: 0 if os.geteuid() else 65534)
     text, hint = lacks(monkeypatch, ORDINARY)
     assert "process 77 may not be traced: it belongs to " in text
     assert hint.startswith("sudo ")
     assert hint.endswith(" estimate --pid 77")
-    monkeypatch.setattr(process, "_owner", lambda _: 4_000_000_001)
+    monkeypatch.setattr(files, "owner", lambda _: 4_000_000_001)
     assert "it belongs to user 4000000001" in lacks(monkeypatch, ORDINARY)[0]
 
 
@@ -73,7 +74,7 @@ def test_root_of_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_debugger_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_status", lambda *_: 4711)
+    monkeypatch.setattr(files, "status", lambda _: {"TracerPid": "4711"})
     text, hint = lacks(monkeypatch, PRIVILEGED)
     assert "process 4711 traces it" in text
     assert "ps 4711" in hint
@@ -118,13 +119,6 @@ def test_the_command_of_a_process_is_its_own() -> None:
     assert path == Path("/proc/self/exe").readlink()
 
 
-def test_a_number_of_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert process._status(os.getpid(), "Pid") == os.getpid()
-    assert process._status(os.getpid(), "NoSuchKey") is None
-    assert process._status(NOBODY, "Pid") is None
-
-
 def test_what_a_process_uses_from_now_on() -> None:
     meter = process._Meter(os.getpid(), children=False)
     before = time.process_time_ns()
@@ -135,4 +129,3 @@ def test_what_a_process_uses_from_now_on() -> None:
     # What it used until then is not in it.
     assert 0 < run.cpu_ns <= time.process_time_ns() - before + 20_000_000
     assert run.max_rss_bytes == 0
-    assert process._usage(NOBODY) is None

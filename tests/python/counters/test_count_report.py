@@ -7,9 +7,9 @@ import io
 
 from builders.counting import ACTIVE, TRUE, CountingMachine
 from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
-from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.count_report import print_counts
 from tlbcost.counters.count_runs import count_series
+from tlbcost.counters.count_tool import CountPlan
 from tlbcost.counters.event_selection import choose_events
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.system.machine import current_machine
@@ -34,3 +34,11 @@ def test_the_report_keeps_to_80_columns(machine: CountingMachine) -> None:
         for wanted in plan.requests:
             assert any(line.split()[:1] == [wanted.name] and "100 %" in line for line in lines)
         assert any(line.startswith("data_walks") for line in lines)
+
+
+def test_formulas_of_other_events_are_left_out() -> None:
+    pmu = load_pmu("skl")
+    assert relevant(pmu, choose_events(pmu, ["page_faults", "cycles"])) == {}
+    asked = relevant(pmu, choose_events(pmu, ["walk_active_cycles.fetch"]))
+    assert "share" in asked
+    assert "walks" not in asked

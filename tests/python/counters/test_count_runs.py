@@ -8,10 +8,9 @@ import errno
 import pytest
 from builders.counting import ACTIVE, COMPLETED, TRUE, CountingMachine
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.count_runs import count_series, count_target
+from tlbcost.counters.count_tool import CountPlan, Target
 from tlbcost.counters.event_selection import choose_events
-from tlbcost.counters.target import Target
 from tlbcost.run.outcome import Outcome
 
 
@@ -33,10 +32,7 @@ def test_what_fits_is_counted_in_one_run(machine: CountingMachine) -> None:
 def test_what_does_not_fit_is_counted_in_further_runs_with_cycles(machine: CountingMachine) -> None:
     machine.says(counters=4, counts={"cycles": [1000, 1030]})
     counted = machine.count("cycles", "walk_active_cycles", "walks_completed")
-    assert machine.asked() == [
-        ["cycles", *ACTIVE, *COMPLETED],
-        ["cycles", *COMPLETED[1:]],
-    ]
+    assert machine.asked() == [["cycles", *ACTIVE, *COMPLETED], ["cycles", *COMPLETED[1:]]]
     runs = {count.name: count.run for count in counted.counts if count.name != "cycles"}
     assert runs == dict.fromkeys([*ACTIVE, COMPLETED[0]], 0) | dict.fromkeys(COMPLETED[1:], 1)
     assert counted.values()["cycles"] == 1015

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 
-from tlbcost.counters.profile import EventSamples, Profile, describe, rows, short_names
-from tlbcost.counters.profile_document import to_json
+from tlbcost.counters.profile import EventSamples, Profile, describe, rows, short_names, to_json
 from tlbcost.counters.samples import Hits, SampleHit
 
 STREAM, LIBC = "/home/mel/stream", "/lib/libc-2.9.so"

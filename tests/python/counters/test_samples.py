@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.samples import (
-    data_tlb,
-    hits_of,
-    is_from_memory,
-    read_hits,
-    samples_in,
-)
+from tlbcost.counters.samples import data_tlb, hits_of, is_from_memory, read_hits, samples_in
 
 # perf 6.1: software events of a guest; and an IBS sample with the kernel's decoded data source.
 PRINTED = """\

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from builders.counting import ACTIVE, COMPLETED, CountingMachine
-from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.count_tool import CountPlan, Reading
 from tlbcost.counters.event_selection import EventRequest
-from tlbcost.counters.readings import Reading
 from tlbcost.counters.totals import total_counts
 from tlbcost.processors.event_tables import load_pmu, select
 from tlbcost.run.outcome import Run
@@ -41,11 +40,7 @@ def test_multiplexed_counts_are_scaled_and_reported(machine: CountingMachine) ->
     ("code", "config", "state"), [(0x34, "0x34", "counted"), (0x8128, "0x8128", "silent")]
 )
 def test_arm_events_that_read_zero(
-    machine: CountingMachine,
-    monkeypatch: pytest.MonkeyPatch,
-    code: int,
-    config: str,
-    state: str,
+    machine: CountingMachine, monkeypatch: pytest.MonkeyPatch, code: int, config: str, state: str
 ) -> None:
     source = machine.folder / "root/sys/bus/event_source/devices/armv8_pmuv3_0"
     (source / "events").mkdir(parents=True)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from builders.host import Host
-from tlbcost.doctor import copies
-from tlbcost.doctor.check import Check
-from tlbcost.doctor.report import text_of
+from tlbcost.doctor import examination
+from tlbcost.doctor.check import Check, text_of
 from tlbcost.system import hints
 
 SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
@@ -120,7 +119,7 @@ def test_the_finding_fits_in_80_columns(yama: Host, tmp_path: Path, scope: str) 
 
 def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TLBCOST_ROOT", raising=False)
-    check = copies.check_copies(platform.machine())
+    check = examination.check_copies(platform.machine())
     real = Path(SCOPE)
     if check.state != "missing":
         assert check.values["ptrace_scope"] == (

@@ -11,15 +11,15 @@ import jsonschema
 import pytest
 from builders.host import Host
 from builders.tree import MACHINES, SCHEMAS
-from tlbcost.calibration import cache
+from tlbcost.calibration import file
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import paths
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.doctor import examination
+from tlbcost.doctor.check import text_of
 from tlbcost.doctor.examination import examine
-from tlbcost.doctor.report import text_of
 from tlbcost.system.machine import current_machine
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -139,7 +139,7 @@ def test_cache_that_cannot_be_written(host: Host, tmp_path: Path) -> None:
 def test_cached_calibration(host: Host) -> None:
     assert host.checks()["calibration"].command == "tlbcost calibrate"
     machine = current_machine()
-    folder = cache.cache_folder()
+    folder = file.cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
 
     def keep(name: str, made: Calibration) -> None:

@@ -12,7 +12,7 @@ from builders.tree import MACHINES
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.diagnosis import Refusal
 from tlbcost.counters.pmu import Found
-from tlbcost.doctor import pmu as doctor_pmu
+from tlbcost.doctor import examination
 from tlbcost.system.machine import current_machine
 
 
@@ -44,9 +44,9 @@ def test_doctor_tells_what_is_counted(
     monkeypatch: pytest.MonkeyPatch, events: tuple[str, ...], state: str, words: str
 ) -> None:
     monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
-    monkeypatch.setattr(doctor_pmu, "find_pmu", lambda: Found("counts", "it counts"))
-    monkeypatch.setattr(doctor_pmu, "probe", opened(*events))
-    check = doctor_pmu.check_pmu(current_machine())
+    monkeypatch.setattr(examination, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(examination, "probe", opened(*events))
+    check = examination.check_pmu(current_machine())
     assert check.state == state
     assert words in check.finding
     assert check.values["event_table"] == "skl"
@@ -59,9 +59,9 @@ def test_doctor_survives_a_missing_program(monkeypatch: pytest.MonkeyPatch) -> N
         raise TlbcostError("cannot run tlbcost-count: No such file or directory")
 
     monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
-    monkeypatch.setattr(doctor_pmu, "find_pmu", lambda: Found("counts", "it counts"))
-    monkeypatch.setattr(doctor_pmu, "probe", broken)
-    check = doctor_pmu.check_pmu(current_machine())
+    monkeypatch.setattr(examination, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(examination, "probe", broken)
+    check = examination.check_pmu(current_machine())
     assert check.state == "limited"
     assert "it counts, but cannot run tlbcost-count" in check.finding
 
@@ -88,9 +88,9 @@ def test_doctor_tells_who_may_count(
 ) -> None:
     write_rights(tmp_path, "", None, level)
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    monkeypatch.setattr(doctor_pmu, "is_root", lambda: False)
-    monkeypatch.setattr(doctor_pmu, "user_may_count", lambda: may)
-    check = doctor_pmu.check_paranoid()
+    monkeypatch.setattr(examination, "is_root", lambda: False)
+    monkeypatch.setattr(examination, "user_may_count", lambda: may)
+    check = examination.check_paranoid()
     assert check.state == state
     assert words in check.finding
     assert (check.command is not None) == (state == "limited")

@@ -10,7 +10,7 @@ import pytest
 from builders.live import mapping, rollup
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.live.pages import pages_of, rolled_up
+from tlbcost.live.processes import pages_of, rolled_up
 from tlbcost.memory import smaps
 
 KIB = 1024

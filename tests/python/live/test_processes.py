@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from builders.live import REACHES, Proc, mapping, rollup
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.live import processes
 from tlbcost.live.budget import Unlimited
 from tlbcost.live.document import rows_of
 from tlbcost.live.processes import Process, Processes
+from tlbcost.system import process
 
 ALL = Unlimited()
 
@@ -32,15 +31,14 @@ def refreshed(found: Processes) -> dict[int, Process]:
 
 def refusing(monkeypatch: pytest.MonkeyPatch, ends: str, error: type[OSError]) -> None:
     """Files that end so cannot be opened."""
-    read: Callable[[str, int], bytes] = processes._read
-    read_all: Callable[[str], bytes] = processes._read_all
+    read = process.read
 
-    def check(path: str) -> None:
-        if path.endswith(ends):
-            raise error(path)
+    def refuse(place: process.Place, name: str) -> bytes:
+        if f"{place}/{name}".endswith(ends):
+            raise error(name)
+        return read(place, name)
 
-    monkeypatch.setattr(processes, "_read", lambda path, n: (check(path), read(path, n))[1])
-    monkeypatch.setattr(processes, "_read_all", lambda path: (check(path), read_all(path))[1])
+    monkeypatch.setattr(process, "read", refuse)
 
 
 def test_a_process_and_its_pages(proc: Proc) -> None:

@@ -6,15 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.machines import (
-    BASE,
-    HUGE,
-    MTHP,
-    SIDES,
-    machine,
-    report,
-    simulation,
-)
+from builders.machines import BASE, HUGE, MTHP, SIDES, machine, report, simulation
 from tlbcost.machines.gain import results, sentence
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import GIB

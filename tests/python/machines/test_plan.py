@@ -6,12 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.machines import (
-    BASE,
-    HUGE,
-    MTHP,
-    machine,
-)
+from builders.machines import BASE, HUGE, MTHP, machine
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import GIB, named, names_of

@@ -9,19 +9,12 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
-from builders.machines import (
-    BASE,
-    HUGE,
-    MTHP,
-    machine,
-    report,
-)
+from builders.machines import BASE, HUGE, MTHP, machine, report
 from builders.tree import SCHEMAS
 from tlbcost.machines.document import to_json
 from tlbcost.machines.gain import MachineEstimates
-from tlbcost.machines.order import best_first, plain_sentence
 from tlbcost.machines.plan import GIB
-from tlbcost.machines.report import print_report, verdict
+from tlbcost.machines.report import best_first, plain_sentence, print_report, verdict
 
 
 def text_of(made: MachineEstimates, *, details: bool = True) -> str:

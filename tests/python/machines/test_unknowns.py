@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+import jsonschema
 import pytest
 from builders.machines import BASE, HUGE, SIDES, counts, machine, simulation
-from tlbcost.machines.effects import effect_of, model_error, spread
-from tlbcost.machines.gain import MachineEstimates, results
+from builders.tree import SCHEMAS
+from tlbcost.common.document import to_json as document_text
+from tlbcost.machines.gain import MachineEstimates, effect_of, model_error, results, spread
+from tlbcost.machines.list_document import machine_list
 from tlbcost.machines.list_report import ranking
 from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.patterns import TYPICAL, ratio
 from tlbcost.machines.plan import MOST_VARIANTS, machine_size, named
 from tlbcost.machines.published_timing import figures_of
-from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, unknowns_of
+from tlbcost.machines.unknowns import OTHERS, TYPICAL, Unknown, Variant, ratio, unknowns_of
 from tlbcost.processors.figures import assumed
 from tlbcost.processors.geometry import TlbLevel
+from tlbcost.processors.published import cores
 from tlbcost.simulator.views import MOST_VIEWS, ImageViews
 
 
@@ -132,3 +136,15 @@ def test_the_models_own_error_is_one_of_translation() -> None:
     assert model_error(1.0) == pytest.approx(0.03)
     assert model_error(0.3) < model_error(0.6)
     assert model_error(3.0) == pytest.approx(0.03 + 0.25 * 2)
+
+
+def test_every_core_can_be_listed_and_its_figures_have_sources() -> None:
+    document = json.loads(document_text(machine_list(cores())))
+    schema = json.loads((SCHEMAS / "machines.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    for each in document["machines"]:
+        rows = [*each["levels"], *each["figures"].values()]
+        used = {key for row in rows for key in row["source"].split("+")}
+        assert used <= set(each["sources"])
+        assert bool(each["unknowns"]) == (not each["missing_for_times"])

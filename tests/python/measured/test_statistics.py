@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tlbcost.common.interval import Interval
-from tlbcost.measured.statistics import (
+from tlbcost.measured.record import (
     decides,
     mean_of_copies,
     mean_of_pairs,

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import pytest
 from builders.answer import GEOMETRY
 from builders.memory import HUGE, SETTINGS
+from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import areas_of, reaches_of
+from tlbcost.memory.peak import MemoryPart, PeakMemory
+from tlbcost.memory.process import look
 
 REACHES = reaches_of(GEOMETRY)
 SMAPS = """\
@@ -51,3 +55,24 @@ def test_what_was_watched_is_compared_by_what_was_touched() -> None:
     share = 2 / 12
     assert area.reach_ratio == (9 << 20) * (share / huge + (1 - share) / base)
     assert area.exceeds_reach == (area.reach_ratio > 1)
+
+
+def test_a_process_that_is_not_there() -> None:
+    with pytest.raises(TlbcostError, match="there is no process") as raised:
+        look(2**31 - 2, reaches_of(GEOMETRY))
+    assert raised.value.exit_code == 1
+
+
+def test_what_a_method_reaches() -> None:
+    backing = PeakMemory(
+        100, 30, 0, 0, 0, {65536: 10}, (
+            MemoryPart("[bss]", "segment", 40, 0),
+            MemoryPart("[heap]", "heap", 50, 30),
+            MemoryPart("/lib", "file", 10, 0),
+        ), 1,
+    )  # fmt: skip
+    assert backing.huge_bytes == 40
+    assert backing.covered_fraction == pytest.approx(0.4)
+    assert backing.reached_fraction("malloc") == pytest.approx(0.8)
+    assert backing.reached_fraction("segments") == 0
+    assert backing.reached_fraction("shared") is None, "there is none, and no share of it"

@@ -6,23 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.answer import (
-    BASE,
-    BASE_COSTS,
-    HUGE,
-    HUGE_COSTS,
-    RUN,
-    counts,
-    interval,
-)
+from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, RUN, counts, interval
 from builders.model import NO_MEMORY, costs, memories, native_runs
 from hypothesis import given
-from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.records import PageCosts
 from tlbcost.model import gain, miss_costs
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.counts import (
-    Footprint,
-)
+from tlbcost.simulator.counts import Footprint
 
 
 @given(native_runs(), memories, costs(BASE), costs(HUGE))

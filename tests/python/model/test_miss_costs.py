@@ -6,27 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.answer import (
-    BASE,
-    BASE_COSTS,
-    HUGE,
-    HUGE_COSTS,
-    RUN,
-    counts,
-    interval,
-)
+from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, RUN, counts, interval
 from builders.model import NO_MEMORY, SIDES, costs, many, memories, native_runs
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.calibration.costs import PageCosts, missing_costs
+from tlbcost.calibration.records import PageCosts, missing_costs
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.counts import (
-    Counts,
-    Footprint,
-    SideCounts,
-)
+from tlbcost.simulator.counts import Counts, Footprint, SideCounts
 
 
 @st.composite

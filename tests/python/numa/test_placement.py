@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.placement import Row, image, region
-from tlbcost.numa.accesses import gather
+from tlbcost.numa.accesses import gather, spread_threads
 from tlbcost.numa.carrefour import intervals_of
-from tlbcost.numa.locality import Score
+from tlbcost.numa.locality import Score, direction_words, placement_direction, translation_direction
 from tlbcost.numa.placement import (
     by_main_user,
     false_sharing,
@@ -137,3 +137,45 @@ def test_imbalance_is_the_sample_deviation_over_the_mean() -> None:
     assert imbalance(np.array([7.0, 3.0, 3.0, 3.0])) == pytest.approx(0.5)
     assert imbalance(np.array([1.0, 1.0])) == 0.0
     assert imbalance(np.array([5.0])) is None
+
+
+def test_pages_of_files_stay_on_base_pages_next_to_huge_ones(tmp_path: Path) -> None:
+    rows = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
+    touches = [(region(3), 1, "huge"), (region(3) + 300, 2, "other")]
+    pages = gather([image(tmp_path, rows, touches)], 2)
+    assert pages.is_huge.tolist().count(True) == 1
+    assert pages.faults.tolist() == [1, 0]
+    assert [by.tolist() for by in pages.huge_faults] == [[0, 0], [1, 0]]
+
+
+def test_threads_are_spread() -> None:
+    assert spread_threads(6, 4, "round-robin").tolist() == [0, 1, 2, 3, 0, 1]
+    assert spread_threads(8, 4, "blocks").tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert spread_threads(2, 4, "blocks").tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("base", "huge", "direction"),
+    [
+        (Score(0.40, 0.01), Score(0.36, 0.59), "slower"),  # CG.D in the slides
+        (Score(0.88, 0.14), Score(0.66, 0.12), "slower"),  # UA.C
+        (Score(0.25, 0.08), Score(0.26, 0.52), "slower"),  # SSCA.20
+        (Score(0.12, 0.16), Score(0.15, 0.39), "slower"),  # SPECjbb
+        (Score(0.50, 1.47), Score(0.55, 1.36), "faster"),  # WR: 5 points, though both uneven
+        (Score(0.90, 0.10), Score(0.88, 0.10), "same"),
+        (Score(0.90, 0.40), Score(0.90, 0.10), "faster"),
+        (Score(None, None), Score(0.9, 0.1), "same"),
+    ],
+)
+def test_directions_of_placement(base: Score, huge: Score, direction: str) -> None:
+    assert placement_direction(base, huge) == direction
+
+
+def test_directions_of_translation_and_their_words() -> None:
+    assert translation_direction(0.03, 0.5, 0.02) == "faster"
+    assert translation_direction(-0.5, -0.03, 0.02) == "slower"
+    assert translation_direction(0.0, 0.01, 0.02) == "same"
+    assert translation_direction(0.0, 0.5, 0.02) is None
+    assert direction_words("faster", "slower") == "faster by translation, slower by placement"
+    assert direction_words(None, "same") == "not clear by translation, about the same by placement"
+    assert direction_words("same", "same") == "about the same by translation and by placement"

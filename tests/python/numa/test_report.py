@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from builders import report
 from builders.answer import MACHINE, RUN, altered, estimated
@@ -16,15 +17,18 @@ from builders.tree import SCHEMAS
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.words import placement_sentence
 from tlbcost.common.document import to_json
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Split
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.numa.node_memory import NodeMemory
 from tlbcost.numa.nodes import Nodes
 from tlbcost.numa.placement import HotPages
-from tlbcost.numa.placement_table import PlacementSample
+from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, PlacementSample
 from tlbcost.numa.report import print_study, worded
-from tlbcost.numa.study import Directions, SizeFigures, Study
+from tlbcost.numa.study import Directions, SizeFigures, Study, conclude
+from tlbcost.run.outcome import Outcome
+from tlbcost.simulator.run import Simulation
 
 SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 BASE, HUGE = 4096, 2097152
@@ -212,3 +216,19 @@ def test_an_estimate_says_both_effects() -> None:
     placement = estimate_document(both).placement
     assert placement is not None
     assert placement.direction == "slower"
+
+
+def test_what_stays_in_the_caches_cannot_be_placed() -> None:
+    nothing = np.zeros((0, 8), dtype=np.int64)
+    image = ImagePlacement(
+        BASE, HUGE, 1, 1, 50, 1, 0, 0, *[nothing[:, 0]] * 3, nothing,
+        *[np.array([1])] * 2, np.array([0]),
+    )  # fmt: skip
+    plan = PlacementPlan(l2_bytes=1 << 20, l3_share_bytes=2 << 20, caches_source="made up")
+    outcome = Outcome(RUN, "", None, 0, None, None)
+    with pytest.raises(TlbcostError, match=r"nothing to place: .* 1 MiB and 2 MiB") as raised:
+        conclude(
+            MACHINE, ["x"], RUN, Simulation((), outcome), (image,), plan, Nodes(4, "assumed"),
+            "blocks", None, "made up", None,
+        )  # fmt: skip
+    assert raised.value.exit_code == CANNOT_MEASURE

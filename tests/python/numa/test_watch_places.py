@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tlbcost.numa.watch import places
+from tlbcost.numa.watch import process
 from tlbcost.numa.watch.decide import Action, Kind
 from tlbcost.numa.watch.evidence import Window
-from tlbcost.numa.watch.places import AssumedPlaces
+from tlbcost.numa.watch.process import AssumedPlaces
 
 FOLD = 512
 NONE = np.zeros(0, dtype=np.int64)
@@ -20,8 +20,8 @@ PAGES = np.array([0, 1, 511, 512, 4096])
 
 @pytest.fixture
 def assumed(monkeypatch: pytest.MonkeyPatch) -> AssumedPlaces:
-    monkeypatch.setattr(places, "nodes_of", lambda _, page, __: np.zeros_like(page))
-    monkeypatch.setattr(places, "huge_regions", lambda _, page, fold, __: page < 2 * fold)
+    monkeypatch.setattr(process, "nodes_of", lambda _, page, __: np.zeros_like(page))
+    monkeypatch.setattr(process, "huge_regions", lambda _, page, fold, __: page < 2 * fold)
     return AssumedPlaces(SimpleNamespace(nodes=4), FOLD, 4096)  # type: ignore[arg-type]
 
 

@@ -15,13 +15,18 @@ from builders.answer import MACHINE
 from builders.page_times import full, timed, times
 from builders.tree import SCHEMAS, TREE
 from msgspec.structs import replace
+from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common import formats
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
-from tlbcost.pagesizes.document import PageSizesDocument, document_of
+from tlbcost.common.interval import Interval
+from tlbcost.common.table import format_table
+from tlbcost.pagesizes.document import PageSizesDocument, document_of, notes, tlbs
 from tlbcost.pagesizes.figure import draw_page_sizes
-from tlbcost.pagesizes.patterns import PATTERNS
+from tlbcost.pagesizes.patterns import GIB, PATTERNS
+from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.pagesizes.report import print_page_sizes
-from tlbcost.pagesizes.runs import PageTimes
+from tlbcost.pagesizes.runs import PageTimes, read_run
 
 SCHEMA = json.loads((SCHEMAS / "pagesizes.schema.json").read_text(encoding="utf-8"))
 
@@ -113,3 +118,71 @@ def test_a_picture(tmp_path: Path) -> None:
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for words in ("time over that on 4 KiB pages", "2 a chunk in each GiB", "9 64 MiB + 64 B"):
         assert words in text
+
+
+def test_published_ratios_are_those_of_the_cycles() -> None:
+    figures = published()
+    for number in range(1, 11):
+        cycles = {f.page_bytes: f.cycles for f in figures if f.pattern == number}
+        for size in (2 << 20, GIB):
+            known = ratio_of(figures, number, size)
+            assert known is not None
+            assert known.ratio is not None
+            above, below = cycles[size], cycles[4096]
+            assert below is not None
+            if above is not None:
+                assert known.ratio == pytest.approx(above / below, abs=0.011)
+    last = ratio_of(figures, 11, 2 << 20)
+    assert last is not None
+    assert last.ratio == pytest.approx(1 / 2.9, abs=0.001)
+
+
+def calibration(entry_bytes: float | None) -> Calibration:
+    value = None if entry_bytes is None else Interval(entry_bytes, entry_bytes, entry_bytes)
+    cost = Cost("tlb_entry_bytes", 2 << 20, None, None, value, 0)
+    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, (cost,))
+
+
+def test_a_host_that_holds_pages_in_pieces_is_reported() -> None:
+    from dataclasses import replace
+
+    result = times([])
+    guest, metal = replace(MACHINE, hypervisor="kvm"), replace(MACHINE, hypervisor=None)
+    words = " ".join(notes(guest, calibration(4096.0), result))
+    assert "one TLB entry covers 4 KiB of a page of 2 MiB" in words
+    assert "T21" in words
+    assert tlbs(guest, calibration(4096.0), result)[1:] == (
+        "2 MiB: as for 4 KiB pages, split into these",
+        "1 GiB: as for 4 KiB pages, split into these",
+    )
+    assert "is not known" in " ".join(notes(guest, None, result))
+    assert "T21" not in " ".join(notes(guest, calibration(2.0**21), result))
+    assert "T21" not in " ".join(notes(metal, None, result))
+
+
+EMPTY = format_table(formats.PATTERN, {}, [])
+
+
+def test_a_ratio_is_of_runs_of_the_same_round() -> None:
+    runs = [timed(r, 9, 4096, ns) for r, ns in enumerate((10, 20, 40))]
+    runs += [timed(r, 9, 2 << 20, ns) for r, ns in enumerate((5, 10, 20))]
+    result = times(runs)
+    assert result.ratio(9, 2 << 20) == Interval(0.5, 0.5, 0.5)
+    cycles = result.cost(9, 4096, lambda run: run.cycles)
+    assert cycles is not None
+    assert cycles.value == 40
+    # In cycles: that the clock was slower in one of both runs is no cost of its pages.
+    slow = [timed(r, 9, 2 << 20, 2 * each.ns / 2, 1.0) for r, each in enumerate(runs[:3])]
+    assert times([*runs[:3], *slow]).ratio(9, 2 << 20) == Interval(0.5, 0.5, 0.5)
+
+
+def test_too_few_rounds_tell_no_ratio() -> None:
+    runs = [timed(r, 9, 4096, 10) for r in range(3)] + [timed(r, 9, 2 << 20, 10) for r in range(2)]
+    assert times(runs).ratio(9, 2 << 20) is None
+    assert times(runs).ratio(2, 2 << 20) is None
+
+
+@pytest.mark.parametrize("text", ["", "checksum 0\n", "# tlbcost pattern 1\n", EMPTY])
+def test_a_table_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(TlbcostError, match="page-patterns"):
+        read_run(0, text)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from builders.page_times import BASE, GIGANTIC, HUGE, pattern
@@ -11,6 +12,7 @@ from tlbcost.common import formats
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.table import format_table
+from tlbcost.pagesizes.page_size import PageSupply, Shortage, supply_of
 from tlbcost.pagesizes.patterns import GIB
 from tlbcost.pagesizes.runner import Runner
 
@@ -119,3 +121,32 @@ def test_the_time_limit_leaves_whole_rounds(
         return
     found = made.run([pattern(9)], [BASE, HUGE, GIGANTIC], 5)
     assert [run.time.round for run in found] == [n for n in range(rounds) for _ in range(3)]
+
+
+def test_sizes_that_a_kernel_has_or_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    monkeypatch.setattr("tlbcost.system.hints.is_root", lambda: False)
+    thp = tmp_path / "sys/kernel/mm/transparent_hugepage"
+    pool = tmp_path / "sys/kernel/mm/hugepages/hugepages-1048576kB"
+    for folder in (thp / "hugepages-64kB", thp / "hugepages-2048kB", pool):
+        folder.mkdir(parents=True)
+    for size in (64, 2048):
+        (thp / f"hugepages-{size}kB/enabled").write_text("always inherit madvise [never]\n")
+    (thp / "enabled").write_text("always [madvise] never\n")
+    (thp / "hpage_pmd_size").write_text("2097152\n")
+    (pool / "free_hugepages").write_text("0\n")
+    assert supply_of(4096, 4096) == BASE
+    assert supply_of(2 << 20, 4096) == PageSupply(2 << 20, "transparent")
+    for size, reason in (
+        (GIB, "the pool of 1 GiB pages is empty, and only root can fill it"),
+        (64 << 10, "transparent pages of 64 KiB are off, and only root can turn them on"),
+        (1 << 20, "this kernel has no pages of 1 MiB"),
+    ):
+        found = supply_of(size, 4096)
+        assert isinstance(found, Shortage)
+        assert found.reason.startswith(reason)
+        assert found.hint
+    (pool / "free_hugepages").write_text("3\n")
+    assert supply_of(GIB, 4096) == GIGANTIC
+    (thp / "enabled").write_text("always madvise [never]\n")
+    assert isinstance(supply_of(2 << 20, 4096), Shortage)

@@ -19,7 +19,7 @@ from builders.tree import GOLDEN
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.accuracy.record import read_record
-from tlbcost.allocators.elf_file import read_elf
+from tlbcost.allocators.recognise import read_elf
 from tlbcost.calibration.document import read_document
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import formats

@@ -14,13 +14,13 @@ from builders.memory import SETTINGS, backed
 from builders.report import json_of, text_of
 from builders.tree import SCHEMAS
 from tlbcost.allocators.recognise import Malloc, Program, program_of
-from tlbcost.answer.record import Estimate
-from tlbcost.answer.surroundings import Surroundings
+from tlbcost.answer.record import Estimate, Surroundings
 from tlbcost.attribution.shares import Attribution, RegionShare, on_huge_bytes
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
-from tlbcost.remedies import advice, cost, switches
+from tlbcost.remedies import advice, switches
 from tlbcost.remedies.advice import Advice, advise
+from tlbcost.remedies.remedy import growth_bytes
 from tlbcost.remedies.situation import Situation
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
@@ -146,7 +146,7 @@ def test_costs() -> None:
     assert known["glibc-thp"].pool_pages is None
     assert known["glibc-pool"].pool_pages == 80  # 128 MiB and 16 spare ones
     assert any("defrag madvise" in text for text in known["glibc-thp"].sentences)
-    assert cost.growth_bytes([region(touched_huge_bytes=0)]) == 0
+    assert growth_bytes([region(touched_huge_bytes=0)]) == 0
 
 
 def test_what_is_smaller_than_a_huge_page_does_not_grow() -> None:

@@ -16,9 +16,7 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
-from tlbcost.report.comparison import compared
-from tlbcost.report.comparison_document import Compared, ComparisonDocument
-from tlbcost.report.comparison_text import print_comparison
+from tlbcost.report.comparison import Compared, ComparisonDocument, compared, print_comparison
 
 
 def comparison(first: Estimate, second: Estimate) -> ComparisonDocument:

@@ -15,8 +15,7 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.report.condition import exit_code, parse_comparison
-from tlbcost.report.keys import ALIASES, value_of, words_of
+from tlbcost.report.condition import ALIASES, exit_code, parse_comparison, value_of, words_of
 
 WORTH = estimate_document(estimated())
 # Without what fewer page faults save.
@@ -27,9 +26,7 @@ def gains(value: float) -> EstimateDocument:
     """Cheaper TLB misses save this much, and page faults nothing."""
     made = estimated()
     gain = replace(
-        made.gain,
-        expected_fraction=Interval(value, value, value),
-        fault_fraction=Interval(0, 0, 0),
+        made.gain, expected_fraction=Interval(value, value, value), fault_fraction=Interval(0, 0, 0)
     )
     return estimate_document(altered(made, gain=gain))
 

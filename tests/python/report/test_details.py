@@ -7,13 +7,7 @@ import json
 import re
 
 import pytest
-from builders.answer import (
-    estimated,
-    overlapped,
-    process,
-    rebuilt,
-    simulated,
-)
+from builders.answer import estimated, overlapped, process, rebuilt, simulated
 from builders.report import bare, json_of, text_of
 from tlbcost.answer.record import Estimate
 from tlbcost.common import units

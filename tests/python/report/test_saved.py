@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import SCHEMA
 from tlbcost.common.errors import TlbcostError
+from tlbcost.report.details import print_report
 from tlbcost.report.saved import read_estimate
-from tlbcost.report.text import print_report
 
 
 @pytest.mark.parametrize("name", made_up())

@@ -50,8 +50,6 @@ LEAST_CONTRAST = 4.5
 
 @dataclass
 class Shown:
-    """A page, and what the browser said and asked for."""
-
     page: Page
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -81,7 +79,6 @@ def curve() -> str:
 
 
 def written(folder: Path, review: ReviewDocument | None = None) -> Path:
-    """The report as a file."""
     calibrations = {"large": Obtained(of_this_machine(), "from a test", curve())}
     file = folder / "review.html"
     text = to_html(fleet_review(folder) if review is None else review, calibrations)

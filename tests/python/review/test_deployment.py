@@ -13,14 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from builders.review import (
-    HOSTILE,
-    by_hugetlbfs,
-    by_malloc,
-    by_pool,
-    pooled,
-    worth_it,
-)
+from builders.review import HOSTILE, by_hugetlbfs, by_malloc, by_pool, pooled, worth_it
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import Snippet, snippets
 
@@ -28,12 +21,10 @@ ODD = "a \"b\" \\ %n $HOME $(x) ${y} #z: 'q'"
 
 
 def remedy(**variables: str) -> Remedy:
-    """A remedy that is these variables."""
     return replace(worth_it().what_to_do[0].remedies[0], environment=variables)
 
 
 def pool(pages: int, page_bytes: int) -> Remedy:
-    """A remedy of a pool."""
     return pooled(remedy(), pages, page_bytes)
 
 
@@ -126,7 +117,6 @@ LABEL = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 
 
 def record(required: list[str], **properties: object) -> dict[str, object]:
-    """An object with these fields, and no others."""
     return {
         "type": "object", "properties": properties, "required": required,
         "additionalProperties": False,

@@ -146,9 +146,7 @@ def test_a_task_that_loses_every_worker_is_given_up(tasks: list[Task]) -> None:
     assert found.plan == tasks[0].plan
 
 
-def test_the_worker_that_was_lost_is_asked_again_if_nobody_else_is_there(
-    tasks: list[Task],
-) -> None:
+def test_the_worker_that_was_lost_is_asked_again_if_nobody_else_is_there(tasks: list[Task]) -> None:
     answers: list[Outcome] = ["lost", done(tasks[0])]
     made = Made(lambda *_: answers.pop(0))
     made.add("a", "east")

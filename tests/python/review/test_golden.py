@@ -22,9 +22,8 @@ from tlbcost.common.interval import Interval
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import snippets
 from tlbcost.review.document import ReviewDocument
-from tlbcost.review.files import to_csv, to_junit, to_markdown
 from tlbcost.review.gate import ReviewComparison, broken_rules, compared
-from tlbcost.review.text import print_comparison, print_report
+from tlbcost.review.text import print_comparison, print_report, to_csv, to_junit, to_markdown
 
 FOLDER = GOLDEN / "review"
 
@@ -37,7 +36,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def check(name: str, text: str) -> None:
-    """The text is that of the golden file."""
     file = FOLDER / name
     if os.environ.get("TLBCOST_WRITE_GOLDEN"):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -146,3 +147,11 @@ def test_a_run_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     thread.join()
     with runs[0]:
         assert runs[0].wait() == 7
+
+
+def test_a_memory_limit_is_named() -> None:
+    killed = Outcome(None, "", 400 << 20, None, signal.SIGKILL, None)
+    assert killed.describe() == "was killed at its memory limit (400 MiB, cgroup)"
+    assert killed.code == 137
+    other = Outcome(None, "", None, None, signal.SIGKILL, None)
+    assert other.describe() == "was killed by SIGKILL"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.run import process_tree, turns
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Run
+from tlbcost.run.process_tree import is_helper
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
 from tlbcost.thp import program as thp
@@ -212,3 +214,19 @@ def test_who_is_killed_leaves_nothing_stopped(huge: bool, tmp_path: Path) -> Non
         for pid in marked(marker):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("tlbcost-calibrator", True), ("tlbcost-copies", True), ("tlbcost-program", False)],
+)
+def test_helpers_are_known_by_their_names(tmp_path: Path, name: str, ours: bool) -> None:
+    program = tmp_path / name
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as process:
+        # The kernel names it a little after it has closed what Popen waits for.
+        comm = Path(f"/proc/{process.pid}/comm")
+        while comm.read_text(encoding="utf-8").strip() != name[:15]:
+            time.sleep(0.001)
+        assert is_helper(process.pid) is ours
+        process.kill()

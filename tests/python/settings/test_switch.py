@@ -4,20 +4,18 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from builders.tree import TREE
 from tlbcost.numa.watch.acting import undo
-from tlbcost.run.process_tree import start_ticks
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import read_journal
+from tlbcost.system.process import start_ticks, status
 
 pytestmark = pytest.mark.settings
 
@@ -33,7 +31,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def process() -> Iterator[int]:
-    """One that sleeps."""
     if os.geteuid() != 0:
         pytest.skip("not root")
     if not (TREE / "build/libexec/tlbcost-thp").exists():
@@ -49,9 +46,7 @@ def process() -> Iterator[int]:
 
 
 def enabled(pid: int) -> str | None:
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    found = re.search(r"^THP_enabled:\s+(\d)", text, re.MULTILINE)
-    return None if found is None else found[1]
+    return status(pid).get("THP_enabled")
 
 
 def start(pid: int) -> int:

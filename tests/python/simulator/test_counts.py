@@ -6,22 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.answer import (
-    BASE,
-    HUGE,
-    MACHINE,
-    killed,
-    process,
-)
-from tlbcost.calibration.costs import page_costs
-from tlbcost.calibration.records import Calibration, Cost
-from tlbcost.simulator.counts import (
-    Side,
-    Touched,
-    footprint_pages,
-    splintered,
-    total_counts,
-)
+from builders.answer import BASE, HUGE, MACHINE, killed, process
+from tlbcost.calibration.records import Calibration, Cost, page_costs
+from tlbcost.simulator.counts import Side, Touched, footprint_pages, splintered, total_counts
 
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
 

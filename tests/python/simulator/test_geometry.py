@@ -175,10 +175,7 @@ def levels(geometry: Geometry) -> list[TlbLevel]:
     return [level for level in found if level is not None]
 
 
-@given(
-    entries=st.floats(min_value=0, max_value=20000),
-    core=st.sampled_from([None, *cores()]),
-)
+@given(entries=st.floats(min_value=0, max_value=20000), core=st.sampled_from([None, *cores()]))
 def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | None) -> None:
     machine = NOBODY
     if core is not None:

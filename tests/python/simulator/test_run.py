@@ -15,8 +15,13 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import SideCounts, Touched, read_counts
-from tlbcost.simulator.failures import find_bad_instruction
-from tlbcost.simulator.run import Simulation, find_valgrind, simulate, simulator_command
+from tlbcost.simulator.run import (
+    Simulation,
+    find_bad_instruction,
+    find_valgrind,
+    simulate,
+    simulator_command,
+)
 from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system import cgroup
 
@@ -198,8 +203,7 @@ def test_other_instructions_are_not_called_avx512() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"),
-    [("0x0420E3E0", "an SVE instruction"), ("0xD503305F", "an instruction")],
+    ("word", "kind"), [("0x0420E3E0", "an SVE instruction"), ("0xD503305F", "an instruction")]
 )
 def test_arms_instructions_are_words(
     launcher: Launcher, tmp_path: Path, word: str, kind: str

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tlbcost.system import cgroup, huge_pages
 from tlbcost.system.machine import (
     current_machine,
     huge_page_bytes,
@@ -152,3 +153,62 @@ def test_page_sizes_are_those_of_both_kinds_of_huge_pages(root: Path) -> None:
     put(root, "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n")
     put(root, "sys/kernel/mm/hugepages/hugepages-oddkB/nr_hugepages", "0\n")
     assert larger_page_bytes() == [64 << 10, 2 << 20, 1 << 30]
+
+
+def test_counters_that_are_not_there_are_not_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert huge_pages.mthp_bytes() is None
+    assert huge_pages.fallbacks() is None
+    folder = tmp_path / "sys/kernel/mm/transparent_hugepage"
+    (folder / "hugepages-64kB/stats").mkdir(parents=True)
+    (folder / "hpage_pmd_size").write_text("2097152\n")
+    assert huge_pages.mthp_bytes() is None
+    (folder / "hugepages-64kB/stats/nr_anon").write_text("3\n")
+    assert huge_pages.mthp_bytes() == {65536: 3 * 65536}
+    assert huge_pages.grown({65536: 65536}, huge_pages.mthp_bytes()) == {65536: 2 * 65536}
+
+
+def machine(root: Path, cgroups: str, mounts: str, files: dict[str, str]) -> None:
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(cgroups)
+    (root / "proc/self/mountinfo").write_text(mounts)
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(
+        tmp_path,
+        "4:memory:/a/b\n0::/\n",
+        "30 20 0:26 / /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory\n",
+        {
+            "sys/fs/cgroup/memory/a/b/memory.oom_control": "oom_kill_disable 0\noom_kill 2\n",
+            "sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "419430400\n",
+        },
+    )
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert cgroup.memory_limit() == cgroup.MemoryLimit(2, 400 << 20)
+
+
+def test_version_2_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(
+        tmp_path,
+        "0::/docker/x/job\n",
+        "30 20 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+        {
+            "sys/fs/cgroup/job/memory.events": "low 0\noom 1\noom_kill 1\n",
+            "sys/fs/cgroup/job/memory.max": "max\n",
+        },
+    )
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert cgroup.memory_limit() == cgroup.MemoryLimit(1, None)
+
+
+def test_no_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert cgroup.memory_limit() == cgroup.MemoryLimit(None, None)

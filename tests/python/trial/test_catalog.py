@@ -19,8 +19,6 @@ RUN = Run(10**9, 10**9, 0, 1000, 0, 256 * MIB)
 
 
 class FakeSettings:
-    """Notes what it is asked for."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
 

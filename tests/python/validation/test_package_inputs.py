@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tlbcost.validation.suite import read_suite
+from tlbcost.validation.session import read_suite
 
 WORKLOADS = Path(__file__).parents[3] / "workloads"
 GENERATOR = WORKLOADS / "inputs/package-inputs.py"

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 from builders.record import TWO
-from tlbcost.validation.stream import StreamResult, rates_heard
-from tlbcost.validation.stream_report import print_stream
+from tlbcost.validation.stream import StreamResult, print_stream, rates_heard
 
 STREAM = """Function    Rate (MB/s)    Avg time    Min time    Max time
 Copy:           13490.1    0.053065    0.053064    0.053066

@@ -8,8 +8,7 @@ from builders.record import TWO, record, text_of
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
 from tlbcost.validation import session
-from tlbcost.validation.session import SuiteRequest, validate
-from tlbcost.validation.suite import Task, read_suite
+from tlbcost.validation.session import SuiteRequest, Task, read_suite, validate
 
 
 def test_suite_commands_name_programs_that_can_be_found() -> None:
@@ -25,7 +24,7 @@ def test_suite_commands_name_programs_that_can_be_found() -> None:
 def test_a_program_that_is_not_installed_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tlbcost.validation.suite.paths.workloads", lambda: tmp_path)
+    monkeypatch.setattr("tlbcost.validation.session.paths.workloads", lambda: tmp_path)
     words = ("env", "LC_ALL=C", "no-such-solver", "--threads=1")
     heard: list[str] = []
     left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What to know about hardware counts: what they mean on this CPU, and what was not obtained."""
+"""Caveats about hardware counts: their meaning on this CPU, and missing ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ def _notes(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
         return None
     left = len(notes) - MOST_NOTES
     more = f"; {left} more" if left > 0 else ""
-    return (
-        f"About the counts: {'; '.join(notes[:MOST_NOTES])}{more}.",
-        "The JSON has all notes.",
-    )
+    return (f"About the counts: {'; '.join(notes[:MOST_NOTES])}{more}.", "The JSON has all notes.")
 
 
 def _not_obtained(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
@@ -209,10 +206,7 @@ def _part_of_the_walks(_estimate: Estimate, part: CountedPart) -> tuple[str, str
         if only_of_code(missing)
         else "the shares leave out part of the loads or stores, so the gain may be larger."
     )
-    return (
-        f"The counts lack {', '.join(missing)}: {effect}",
-        _COUNT_ALL.format(part.pmu.key),
-    )
+    return (f"The counts lack {', '.join(missing)}: {effect}", _COUNT_ALL.format(part.pmu.key))
 
 
 RULES: dict[str, CaveatRule] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What to know about the simulation: what it could not see, and what it assumed."""
+"""Caveats about the simulation: its blind spots and assumptions."""
 
 from __future__ import annotations
 

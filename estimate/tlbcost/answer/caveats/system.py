@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What to know about the machine, its settings and the runs that were timed."""
+"""Caveats about the machine, its settings and the timed runs."""
 
 from __future__ import annotations
 
 from statistics import median
 
-from tlbcost.answer import waits
+from tlbcost.answer import words
 from tlbcost.answer.record import CaveatRule, Estimate
 from tlbcost.common import units
 from tlbcost.common.stats import spread_fraction
@@ -43,7 +43,7 @@ def _spread(estimate: Estimate) -> tuple[str, str] | None:
     if not estimate.given.runs or (measured is not None and measured.source != "copies"):
         return None
     spread = spread_fraction([run.cpu_ns for run in estimate.given.runs])
-    if spread is None or spread <= waits.SPREAD_FRACTION:
+    if spread is None or spread <= words.SPREAD_FRACTION:
         return None
     return (
         f"The CPU times of the runs vary by {units.percent(spread)}, and the shares with them.",
@@ -52,8 +52,8 @@ def _spread(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _busy(estimate: Estimate) -> tuple[str, str] | None:
-    waited = waits.waited_fraction(estimate.given.runs)
-    if waited is None or waited <= waits.WORTH_SAYING_FRACTION:
+    waited = words.waited_fraction(estimate.given.runs)
+    if waited is None or waited <= words.WORTH_SAYING_FRACTION:
         return None
     return (
         f"The machine was busy: the program waited for a CPU {units.percent(waited)} of the time. "
@@ -63,8 +63,8 @@ def _busy(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _idle(estimate: Estimate) -> tuple[str, str] | None:
-    idle = waits.idle_fraction(estimate.given.runs)
-    if idle is None or idle <= waits.WORTH_SAYING_FRACTION:
+    idle = words.idle_fraction(estimate.given.runs)
+    if idle is None or idle <= words.WORTH_SAYING_FRACTION:
         return None
     return (
         f"The program was idle for {units.percent(idle)} of the elapsed time, which huge pages do "
@@ -86,7 +86,9 @@ def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _kernel(estimate: Estimate) -> tuple[str, str] | None:
-    if not estimate.given.runs or not _user_mode_only(estimate):
+    if not estimate.given.runs or not (
+        estimate.counted is None or estimate.counted.counted.mode == "user"
+    ):
         return None
     share = median([fraction(run.system_ns, run) for run in estimate.given.runs])
     if share <= KERNEL_FRACTION:
@@ -97,10 +99,6 @@ def _kernel(estimate: Estimate) -> tuple[str, str] | None:
         f"accesses are not {unseen}.",
         "The upper bound and the expected gain hold for the rest.",
     )
-
-
-def _user_mode_only(estimate: Estimate) -> bool:
-    return estimate.counted is None or estimate.counted.counted.mode == "user"
 
 
 def _thp_always(estimate: Estimate) -> tuple[str, str] | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How large are the caches, what does a load cost, and how long do lines stay in the last one?"""
+"""Cache sizes, load latencies, and the half-life of lines in the last cache."""
 
 from __future__ import annotations
 
@@ -113,7 +113,6 @@ def _beyond(third: Curve, end: float, levels: int) -> str | None:
 
 
 def _latency(third: Curve, low: float, high: float) -> tuple[Interval | None, int, str | None]:
-    """Latency between two ends in lines; how many timings it comes from; or why there is none."""
     inside = (third.lines >= _FROM * low) & (third.lines <= _TO * high)
     if np.count_nonzero(inside) < _FEWEST:
         return None, 0, "too few footprints are far enough from the ends of the level"

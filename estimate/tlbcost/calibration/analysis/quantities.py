@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the calibrator's samples say: TLB entries, costs of a hit, a walk and a fault, caches?
+"""Calibrated quantities: TLB entries, costs of hits, walks and faults, caches, clock.
 
 Pure functions from `samples` tables to calibrated quantities and the curves behind them. What
 the samples do not show is None, with a note that gives the reason.
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tlbcost.calibration.analysis.caches import caches, load_rows
-from tlbcost.calibration.analysis.clock import clock
 from tlbcost.calibration.analysis.levels import (
     ONE_LEVEL,
     Knee,
@@ -19,37 +20,36 @@ from tlbcost.calibration.analysis.levels import (
     confirm,
     find_levels,
     settle,
+    shape,
 )
 from tlbcost.calibration.analysis.samples import Samples, read_samples
-from tlbcost.calibration.analysis.walk_caches import walk_caches
 from tlbcost.calibration.analysis.walks import (
     Reference,
     entry_bytes,
     find_hit,
     hit_cost,
+    walk_caches,
     walk_costs,
     walk_intervals,
     walks_side_by_side,
 )
-from tlbcost.calibration.analysis.ways import shape
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
-
-__all__ = ["Analysis", "CurvePoint", "Knee", "analyse", "candidates"]
 
 _ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 # A cost whose interval is wider than this share on either side is worth measuring longer.
 _WIDE = 0.15
 # The footprint whose walk_ns stands for the machine.
 _USUAL_PAGES = 8192
+# The clock is steady if the medians of N parts of the run differ by less than this share.
+_CLOCK_PARTS = 8
+_STEADY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Time per access at one footprint, in ns: a row of the `curve` table."""
-
     probe: str
     page_size_bytes: int
     layout: str
@@ -91,11 +91,7 @@ def candidates(samples: Sequence[Table]) -> tuple[Knee, ...]:
 
 
 def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Analysis:
-    """Calibrated quantities from `samples` tables. Raises TlbcostError if they are of no use.
-
-    `confirmation` is of a second pass, with lines around each of candidates(samples): entries
-    that it does not show as well are not reported.
-    """
+    """Quantities of the samples; entries that `confirmation` does not show are left out."""
     first, every = read_samples(samples), read_samples([*samples, *confirmation])
     second = read_samples(confirmation) if confirmation else None
     levels: dict[_CurveKey, Levels] = {}
@@ -171,7 +167,6 @@ def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
 
 
 def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_Part]:
-    """Entries and costs of each page size, the base page's first."""
     base = samples.base_bytes
     data = levels[_data(base)]
     hit = find_hit(samples.tlb(base, "spread", "serial"), "serial", data)
@@ -205,7 +200,9 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
             if access == "overlapped":
                 costs += walk_intervals(curve, size, at)
         if size == base:
-            costs += walks_side_by_side(samples, [c for c in costs if _is_walk(c)])
+            costs += walks_side_by_side(
+                samples, [c for c in costs if (c.quantity == "walk_ns" and c.access == "serial")]
+            )
             rows, reason = walk_caches(samples)
             costs += rows
             notes += [f"walk_cache_regions: {reason}"] if reason else []
@@ -214,7 +211,6 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
 
 
 def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
-    """Entries and costs of the instruction side."""
     base = samples.base_bytes
     found = levels.get(_code_key(base))
     if found is None:
@@ -250,10 +246,6 @@ def _reference(
     return Reference(samples.packed_spacing_bytes, packed, data, None)
 
 
-def _is_walk(cost: Cost) -> bool:
-    return cost.quantity == "walk_ns" and cost.access == "serial"
-
-
 def _single(samples: Samples, probe: str, size: int) -> Cost:
     nothing = Cost(f"{probe}_ns", size)
     values = samples.singles.get((probe, size))
@@ -283,3 +275,17 @@ def _points(samples: Samples) -> list[CurvePoint]:
         for i, lines in enumerate(curve.lines)
         if (ns := bootstrap.median(curve.column(i))) is not None
     ]  # fmt: skip
+
+
+def clock(samples: Samples) -> tuple[list[Cost], list[str]]:
+    """Cycles per ns, and a note if they changed during the run."""
+    times = samples.singles.get(("cycles", None))
+    if times is None:
+        return [], []
+    rates = 1 / times
+    row = Cost("cycles_per_ns", interval=bootstrap.median(rates), samples=len(rates))
+    parts = [float(np.median(part)) for part in np.array_split(rates, _CLOCK_PARTS) if len(part)]
+    low, high = min(parts), max(parts)
+    if len(rates) < 3 * _CLOCK_PARTS or high - low <= _STEADY * float(np.median(rates)):
+        return [row], []
+    return [row], [f"the clock changed while it was measured: {low:.2f} to {high:.2f} cycles/ns"]

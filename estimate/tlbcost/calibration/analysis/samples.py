@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which of the calibrator's timings belong together? Makes curves of them."""
+"""Curves made of the calibrator's timings."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ class Samples:
         return found[min(found)] if found else None
 
     def spaced(self, probe: str, size: int, layout: str, access: str) -> dict[int, Curve]:
-        """Curves by spacing in bytes, ascending."""
         wanted = (probe, size, layout, access)
         return {key[4]: curve for key, curve in sorted(self.curves.items()) if key[:4] == wanted}
 
@@ -107,16 +106,12 @@ class Samples:
         return replace(self, curves=curves)
 
     def page_sizes(self) -> list[int]:
-        """Page sizes of the data chains and page faults, ascending."""
         sizes = {key.page_size_bytes for key in self.curves if key.probe == "tlb"}
         return sorted(sizes | {size for _, size in self.singles if size is not None})
 
 
 def read_samples(tables: Sequence[Table]) -> Samples:
-    """Merge the tables of one or more invocations on one machine; the first says which machine.
-
-    Raises TlbcostError naming the row that is not one of samples, or the header's defect.
-    """
+    """Merge tables from one machine, the first one's. Raises TlbcostError naming the defect."""
     first = tables[0]
     # Difference and packed time by lines and sweep; a sweep of one invocation is not another's.
     times: dict[Key, _Times] = defaultdict(dict)
@@ -196,7 +191,6 @@ def _known(samples: Table, key: str) -> int | None:
 
 
 def _notes(samples: Table) -> list[str]:
-    """What the header says was left out, as sentences without a full stop."""
     said = [(key.split("_"), value) for key, value in samples.header.items()]
     notes = [
         _note(what, where, value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where does a curve of times over footprint step up? Change points of the whole curve."""
+"""Steps of a curve of times over footprint: change points of the whole curve."""
 
 from __future__ import annotations
 
@@ -48,18 +48,15 @@ class Curve:
     packed: Floats | None = None
 
     def interval(self, index: int) -> Interval | None:
-        """The median difference at one footprint; None if there are too few."""
         there = ~np.isnan(self.deltas[:, index])
         runs = None if self.runs is None else self.runs[there]
         return bootstrap.median(self.column(index), runs)
 
     @property
     def medians(self) -> Floats:
-        """Median difference at each footprint."""
         return np.asarray(np.nanmedian(self.deltas, axis=0), dtype=np.float64)
 
     def column(self, index: int) -> Floats:
-        """The differences at one footprint."""
         values = self.deltas[:, index]
         return np.asarray(values[~np.isnan(values)], dtype=np.float64)
 
@@ -74,7 +71,6 @@ class Step:
 
 
 def find_steps(curve: Curve, most: int = 2) -> list[Step | None]:
-    """The steps up of a curve, at most `most`; None: there is one, but where is not clear."""
     curve = Curve(curve.lines, curve.deltas[~np.isnan(curve.deltas).all(axis=1)])
     cuts = _fit(curve, most)
     heights = [float(np.median(curve.medians[a:b])) for a, b in pairwise(cuts)]
@@ -149,7 +145,6 @@ def _are_steps(curve: Curve, cuts: list[int]) -> bool:
 
 
 def _standard_error(values: Floats) -> float:
-    """Of a median: 1.25 standard deviations, taken from the MAD, over the root of n."""
     if len(values) < 2:
         return math.inf
     mad = float(np.median(np.abs(values - np.median(values))))

@@ -127,11 +127,22 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
     if source is not None:
         named = source["source"]
         core = named in _HYBRID or _CORE.fullmatch(named) is not None
-        rows = tuple(event for event in rows if event.type == named or (core and _is_core(event)))
+        rows = tuple(
+            event
+            for event in rows
+            if event.type == named
+            or (core and (event.type in ("raw", "hardware", "cache", *_HYBRID)))
+        )
         text, fields = _terms(source["terms"])
         if text is None:
             return _by_code(_code(fields), rows, kept)
-        plain = ":".join([text, *_libpfm4_fields(fields)])
+        letters = {"cmask": "c", "inv": "i", "edge": "e", "any": "t"}
+        plain = ":".join(
+            [
+                text,
+                *([f"{letters.get(key, key)}={value}" for key, value in fields.items() if value]),
+            ]
+        )
     raw = _RAW.fullmatch(plain.lower())
     if raw is not None:
         return _by_code(int(raw["code"], 16), rows, kept)
@@ -141,10 +152,6 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
             return event
     alias = _ALIASES.get(wanted)
     return next((event for event in rows if event.name == alias), None)
-
-
-def _is_core(event: Event) -> bool:
-    return event.type in ("raw", "hardware", "cache", *_HYBRID)
 
 
 def _terms(text: str) -> tuple[str | None, dict[str, int]]:
@@ -162,12 +169,6 @@ def _terms(text: str) -> tuple[str | None, dict[str, int]]:
         elif name is None:
             name = term.strip()
     return name, fields
-
-
-def _libpfm4_fields(fields: dict[str, int]) -> list[str]:
-    """The fields that change a named event, as libpfm4 writes them."""
-    letters = {"cmask": "c", "inv": "i", "edge": "e", "any": "t"}
-    return [f"{letters.get(key, key)}={value}" for key, value in fields.items() if value]
 
 
 def _code(fields: dict[str, int]) -> int | None:

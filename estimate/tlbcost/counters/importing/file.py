@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.common.errors import TlbcostError
+from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.reading import read_file
 from tlbcost.counters import count_table
 from tlbcost.counters.event_counts import EventCounts, merge_sources
 from tlbcost.counters.importing import opreport, perf_csv, perf_json, perf_text
-from tlbcost.counters.importing.printed_counts import Output, add_up
-from tlbcost.counters.importing.subjects import of_one_subject
+from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.importing.printed_counts import Output, PrintedCount, add_up
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.events import Pmu
 
@@ -74,7 +75,6 @@ def import_text(
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """The lines that are not empty, with their numbers; as they were before `# ` was put before."""
     written = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
     bare = [(i, re.sub("^# ?", "", line)) for i, line in written if line.strip(" #")]
     for lines in (written, bare):
@@ -85,7 +85,6 @@ def _lines(text: str) -> list[tuple[int, str]]:
 
 
 def _parsed(name: str, numbered: Sequence[tuple[int, str]]) -> list[Output]:
-    """The outputs of perf stat -x or -j in the file."""
     # perf writes when it began above each output that goes to a file.
     rows: list[list[tuple[int, str]]] = [[]]
     for line, text in numbered:
@@ -114,3 +113,31 @@ def _decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     return text.replace("\r\n", "\n")
+
+
+def of_one_subject(
+    name: str, outputs: Sequence[Output], pmu: Pmu | None, object_name: str | None
+) -> list[Output]:
+    """Counts of the one cgroup or command that `object_name` fits. Raises TlbcostError."""
+    rows = [(reading, _subject(reading, o)) for o in outputs for reading in o[0]]
+    known = {e for e in {row.event for row, _ in rows} if meaning(e, pmu).name is not None}
+    subjects = list(dict.fromkeys(subject for row, subject in rows if row.event in known))
+    wanted = object_name or ""
+    fits = [wanted] if wanted in subjects else [each for each in subjects if wanted in each]
+    if object_name is None and len(fits) < 2:
+        return list(outputs)
+    if len(fits) != 1:
+        of = f"'{wanted}' is in {len(fits)} of the names" if wanted else "they are of several"
+        raise TlbcostError(
+            f"cannot use the counts of {name} as one program's: {of}: "
+            + "; ".join((fits or subjects)[:10]),
+            "choose one with --object NAME; a part of the name will do",
+            USAGE if wanted else FAILED,
+        )
+    chosen = [([row for row in o[0] if _subject(row, o) == fits[0]], o[1]) for o in outputs]
+    note = f"the counts are those of {fits[0]}"
+    return [(rows, replace(f, notes=(*f.notes, note))) for rows, f in chosen if rows]
+
+
+def _subject(reading: PrintedCount, output: Output) -> str:
+    return reading.cgroup or " ".join((output[1].subject or "").split())

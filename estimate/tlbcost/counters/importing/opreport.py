@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a listing of oprofile's opreport say? Samples of each program object, by event.
+"""Listings of oprofile's opreport: samples of each program object, by event.
 
 An event's count is its samples times the events that one sample stands for.
 """

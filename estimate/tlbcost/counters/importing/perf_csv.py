@@ -72,7 +72,6 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> Output:
 
 
 def _split(text: str, sign: str) -> tuple[list[str], list[str]] | None:
-    """The fields before the value, and those from it on; None: there is no value."""
     if sign != "," or _COMMAS[0][0].search(text):
         for commas, point in _COMMAS if sign == "," else _COMMA:
             text = commas.sub(point, text)
@@ -85,7 +84,6 @@ def _split(text: str, sign: str) -> tuple[list[str], list[str]] | None:
 
 
 def _is_prefix(fields: list[str]) -> bool:
-    """A time or `summary`, then an id, then how many CPUs it stands for."""
     timed = fields and (_TIME.fullmatch(fields[0]) or fields[0] == _SUMMARY)
     rest = fields[1:] if timed else fields
     if not rest or _THREAD.fullmatch(rest[-1]):
@@ -95,7 +93,6 @@ def _is_prefix(fields: list[str]) -> bool:
 
 
 def _joined(fields: list[str], sign: str) -> list[str]:
-    """The fields with an event that has the separator in its name put together."""
     if _OPEN.fullmatch(fields[2]):
         for end in range(3, len(fields)):
             if _CLOSE.fullmatch(fields[end]):
@@ -106,7 +103,6 @@ def _joined(fields: list[str], sign: str) -> list[str]:
 
 
 def _is_metric(text: str, sign: str) -> bool:
-    """A line with a metric alone: the fields of the count and its unit are empty."""
     fields = [field.strip() for field in text.split(sign)]
     first = next((i for i in range(min(4, len(fields))) if not any(fields[i : i + 2])), None)
     return first is not None and len(fields) >= first + 3

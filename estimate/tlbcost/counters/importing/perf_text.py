@@ -83,15 +83,11 @@ class _Block:
 
 
 def is_start(text: str) -> bool:
-    """Whether perf's output for people begins on this line."""
     return _TITLE.fullmatch(text) is not None or INTERVALS.fullmatch(text) is not None
 
 
 def parse(name: str, lines: Sequence[tuple[int, str]]) -> list[Output]:
-    """The outputs in the file, one or several; what a program wrote before them is left out.
-
-    `lines` have their numbers; raises TlbcostError naming the first bad one.
-    """
+    """Outputs in numbered `lines`, after a program's own. Raises TlbcostError."""
     blocks: list[_Block] = []
     before = beyond = 0
     unread: list[tuple[int, str]] = []
@@ -134,7 +130,6 @@ def _after_title(lines: Sequence[tuple[int, str]], start: int) -> int:
 
 
 def _line(name: str, line: int, text: str, block: _Block) -> bool:
-    """Whether it is a time or a count."""
     times = _TIMES.fullmatch(text)
     row = None if times else _ROW.fullmatch(text)
     try:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from tlbcost.common.errors import TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.event_counts import EventCount, EventCounts, Mode, State
-from tlbcost.counters.importing.event_names import Meaning, meaning
+from tlbcost.counters.importing.event_names import Meaning, meaning, of_whole_core
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 
@@ -21,13 +21,16 @@ NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 # What perf counts as events, too.
 DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
 
-NOT_COUNTED: dict[str, State] = {
-    "<not counted>": "never_ran",
-    "<not supported>": "unsupported",
-}
+NOT_COUNTED: dict[str, State] = {"<not counted>": "never_ran", "<not supported>": "unsupported"}
 UNIT = re.compile(r"(?:[A-Za-z%][A-Za-z%/^0-9.-]*)?", re.ASCII)
 CLOCKS = ("task-clock", "cpu-clock")
 _NUMBER_ALONE = re.compile(r"\s*[0-9][0-9.,]*\W*", re.ASCII)
+_NEVER = (
+    "they never had a counter",
+    "a group {...} may have more events than the CPU has counters, of which the NMI watchdog takes "
+    "one: count without the group, or after 'echo 0 > /proc/sys/kernel/nmi_watchdog'",
+)
+_NO_COUNTERS = ("no counter there has them", "count on the machine itself, not in a virtual one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +148,7 @@ def percent(text: str) -> float:
 
 
 def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
-    """When the last interval ended, in ns since the start; None: there are no intervals.
-
-    Raises TlbcostError if some readings are of an interval and others are not.
-    """
+    """End of the last interval, in ns. Raises TlbcostError if only some readings have one."""
     times = [float(reading.time) for reading in readings if reading.time is not None]
     if times and len(times) != len(readings):
         odd = next(reading for reading in readings if reading.time is None)
@@ -168,7 +168,6 @@ def whole_output(
 
 
 def refused(name: str, line: int, why: str) -> TlbcostError:
-    """The error for a line that cannot be read."""
     return TlbcostError(f"cannot read counts from {name}:{line}: {why}")
 
 
@@ -261,3 +260,19 @@ def _check_sources(name: str, meanings: dict[str, Meaning]) -> None:
             f"cannot use the counts of {name}: {one} and {other} are of two kinds of cores",
             "bind the program to one kind with taskset, and count on that",
         )
+
+
+def not_counted(counts: EventCounts, missing: Set[str]) -> TlbcostError | None:
+    """The error if some of what is missing was asked for; None: none was."""
+    idle = [count for count in counts.counts if count.name is not None and count.value is None]
+    any_thread = [count.event for count in counts.counts if of_whole_core(count.event)]
+    if any(count.name in missing for count in idle):
+        never = [count for count in idle if count.state == "never_ran"]
+        why, hint = _NEVER if never else _NO_COUNTERS
+        why = f"not counted, since {why}: {', '.join(count.event for count in never or idle)}"
+    elif any_thread and "cycles" in missing:
+        why = f"{any_thread[0]} counts while either hyperthread of the core runs, not the program"
+        hint = "count cycles, too"
+    else:
+        return None
+    return TlbcostError(f"no estimate: {why}", hint, CANNOT_MEASURE)

@@ -5,5 +5,5 @@ thresholds.Thresholds  from which figures on something is done, and their source
 evidence.Evidence      samples of the process's accesses, and where its pages are
 decide.decide          actions, from these
 feedback.Feedback      which actions are tried, taken back, and left alone
-session.watch          the loop
+session.Session        the loop
 """

@@ -137,7 +137,6 @@ class Actor:
                 outcome.refused[os.strerror(-now) if now < 0 else "it stayed"] += 1
 
     def put_back(self) -> None:
-        """The process's allocation is as it was. Signals to end wait."""
         if not self._switched:
             return
         with signals_deferred():
@@ -159,10 +158,7 @@ def acting(actor: Actor | None) -> Iterator[None]:
 
 
 def undo(pid: int) -> int:
-    """Put back what a watch that was killed changed of a process; how many changes are left.
-
-    Raises TlbcostError.
-    """
+    """Put back what a killed watch changed; returns how many are left. Raises TlbcostError."""
     with system_settings() as settings:
         if not settings.found:
             say(f"nothing to put back: no change of tlbcost's of process {pid} is left")

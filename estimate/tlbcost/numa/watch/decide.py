@@ -44,7 +44,6 @@ class Action:
 
     @property
     def size(self) -> int:
-        """How many pages it is about."""
         return len(self.pages) + len(self.regions)
 
 
@@ -194,10 +193,7 @@ def _main_user(evidence: Evidence) -> NDArray[np.bool_]:
 
 
 def _interleave(evidence: Evidence, imbalance: float, limits: Thresholds) -> Action | None:
-    """Pages without a main user, of nodes that serve more than their share, go to all in turn.
-
-    None: that would not even it out enough to be kept.
-    """
+    """Spread pages of busy nodes that have no main user; None if that evens out too little."""
     home = placement.interleaved(evidence.pages, huge=True)
     served = np.bincount(evidence.node, evidence.accesses.sum(axis=1), minlength=evidence.nodes)
     busy = served > served.mean()

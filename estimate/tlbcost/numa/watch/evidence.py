@@ -95,7 +95,9 @@ class Evidence:
         self._weight = np.maximum(np.rint(weight), 1).astype(np.int64)[self.window_node]
         self.pages = self._as_pages()
         self.accesses = self._by_node(self._count)
-        self._halves = self._split()
+        # Of each window's accesses to each page; of an odd one, now this, now that.
+        first = (self._count + ((self._page + self._window) & 1)) // 2
+        self._halves = first, self._count - first
 
     def _as_pages(self) -> Pages:
         """The same in the form that the functions of placements take."""
@@ -124,21 +126,13 @@ class Evidence:
         np.add.at(accesses, (self._page, self.window_node[self._window]), weighed)
         return accesses
 
-    def _split(self) -> tuple[Ints, Ints]:
-        """Two halves of each window's accesses to each page; of an odd one, now this, now that."""
-        first = (self._count + ((self._page + self._window) & 1)) // 2
-        return first, self._count - first
-
     def score(self, home: Ints | None = None) -> Score:
-        """The figures of a placement; None: the one that is."""
         return placement.score(self.accesses, self.node if home is None else home)
 
     def seen(self) -> Ints:
-        """How often each page was seen, without weights."""
         return np.asarray(np.bincount(self._page, self._count, minlength=len(self.page)))
 
     def moved(self) -> Ints:
-        """Each page, huge or not, on the node that was seen most."""
         return placement.by_main_user(self.pages, self.accesses, huge=True)
 
     def lar_moved(self) -> Lar:
@@ -147,15 +141,16 @@ class Evidence:
 
     def lar_split(self) -> Lar:
         """The same with huge pages split first, against moving them whole."""
-        return self._compare(
-            self._homes_split, lambda by: placement.by_main_user(self.pages, by, huge=True)
-        )
 
-    def _homes_split(self, by: Ints) -> Ints:
-        """A piece that was not seen goes with the rest of its huge page."""
-        whole = placement.by_main_user(self.pages, by, huge=True)
-        pieces = placement.by_main_user(self.pages, by, huge=False)
-        return np.where(by.sum(axis=1) > 0, pieces, whole)
+        def whole(by: Ints) -> Ints:
+            return placement.by_main_user(self.pages, by, huge=True)
+
+        def split(by: Ints) -> Ints:
+            # A piece that was not seen goes with the rest of its huge page.
+            pieces = placement.by_main_user(self.pages, by, huge=False)
+            return np.where(by.sum(axis=1) > 0, pieces, whole(by))
+
+        return self._compare(split, whole)
 
     def _compare(self, choose: _Choice, other: _Choice | None) -> Lar:
         size = np.zeros(len(self.window_node))
@@ -182,11 +177,12 @@ class Evidence:
     def hot_units(self, above: float) -> Ints:
         """Huge pages that several nodes access, and that surely have more than this share."""
         by = self.pages.by_unit(self.accesses).sum(axis=1)
-        found = [
-            unit
-            for unit in np.flatnonzero(self._shared() & (by > above * by.sum()))
-            if self._least_share(int(unit)) > above
-        ]
+        whole = self._per_window(self._count)
+        found = []
+        for unit in np.flatnonzero(self._shared() & (by > above * by.sum())):
+            own = np.where(self.pages.unit[self._page] == unit, self._count, 0)
+            if _least_ratio(self._per_window(own), whole)[1] > above:
+                found.append(unit)
         return np.array(found, dtype=np.int64)
 
     def perhaps_hot(self, above: float) -> bool:
@@ -194,10 +190,6 @@ class Evidence:
         by = self.pages.by_unit(self.accesses)
         several = self.pages.is_huge & ((by > 0).sum(axis=1) > 1)
         return bool((several & (by.sum(axis=1) > above * by.sum())).any())
-
-    def _least_share(self, unit: int) -> float:
-        own = np.where(self.pages.unit[self._page] == unit, self._count, 0)
-        return _least_ratio(self._per_window(own), self._per_window(self._count))[1]
 
     def shared_units(self) -> Ints:
         """Huge pages whose accesses come from several nodes."""
@@ -258,7 +250,6 @@ def walk_fraction(windows: Collection[Window]) -> float | None:
 
 
 def pages_of(windows: Sequence[Window]) -> Ints:
-    """All base pages seen, sorted."""
     if not windows:
         return np.zeros(0, dtype=np.int64)
     return np.unique(np.concatenate([each.pages for each in windows]))

@@ -69,14 +69,12 @@ class Feedback:
         return tuple(chosen)
 
     def _rested(self, action: Action, now_s: float) -> Action:
-        rest = self.limits.rest_s
-        may = np.array(
-            [
-                now_s - self._moved_s(int(page)) >= rest and self.refused[int(page)] < _REFUSALS
-                for page in action.pages
-            ],
-            dtype=bool,
-        )
+        may = np.zeros(len(action.pages), dtype=bool)
+        for i, page in enumerate(map(int, action.pages)):
+            # By itself, or as a part of a huge page, which its first one stands for.
+            moved = (self.moved_s.get(each) for each in (page, page // self.fold * self.fold))
+            rested = all(at is None or now_s - at >= self.limits.rest_s for at in moved)
+            may[i] = rested and self.refused[page] < _REFUSALS
         regions = [r for r in action.regions if self.refused[-1 - int(r)] < _REFUSALS]
         return replace(
             action,
@@ -84,12 +82,6 @@ class Feedback:
             to=action.to[may],
             regions=np.array(regions, dtype=np.int64),
         )
-
-    def _moved_s(self, page: int) -> float:
-        """When it moved, by itself or as a part of a huge page, which its first one stands for."""
-        whole = page // self.fold * self.fold
-        never = -self.limits.rest_s
-        return max(self.moved_s.get(page, never), self.moved_s.get(whole, never))
 
     def begin(
         self, actions: tuple[Action, ...], score: Score, before: dict[int, int], now_s: float
@@ -103,7 +95,6 @@ class Feedback:
             self.wanted = 0
 
     def note_moves(self, pages: Iterable[int], now_s: float) -> None:
-        """These pages moved."""
         for page in pages:
             self.moved_s[page] = now_s
 
@@ -113,14 +104,10 @@ class Feedback:
         self.refused.update(-1 - region for region in regions)
 
     def refused_pages(self) -> int:
-        """How many are left alone for that."""
         return sum(count >= _REFUSALS for count in self.refused.values())
 
     def judge(self, after: Score, windows: int, now_s: float) -> tuple[Action, ...] | None:
-        """What to undo of the trial: nothing if it was worth it; None if there is none to judge.
-
-        `after`: of the `windows` seen since. What is undone moves only after its pages rested.
-        """
+        """Actions that undo the trial, none if it helped; None while it cannot be judged."""
         trial = self.trial
         if trial is None or windows < self.limits.windows:
             return None

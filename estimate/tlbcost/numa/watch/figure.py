@@ -24,7 +24,8 @@ def draw_watch(document: WatchDocument, picture: Path) -> None:
 
 def _settings(document: WatchDocument, folder: Path) -> dict[str, str | int]:
     rows = [_row(each) for each in document.intervals]
-    _write(folder / "intervals.tsv", _COLUMNS, [[_cell(cell) for cell in row] for row in rows])
+    cells = [[NOT_OBTAINED if cell is None else f"{cell:.6g}" for cell in row] for row in rows]
+    _write(folder / "intervals.tsv", _COLUMNS, cells)
     # What is done at one moment is one line; huge pages are stopped only for what is split then.
     shown = [each for each in document.actions if each.kind != "stop_huge"]
     moments = [
@@ -56,10 +57,6 @@ def _row(each: Interval) -> list[float | None]:
     )
     percent = [None if fraction is None else 100 * fraction for fraction in fractions]
     return [each.at_s, *percent, None if each.huge_bytes is None else each.huge_bytes / 2**20]
-
-
-def _cell(cell: float | None) -> str:
-    return NOT_OBTAINED if cell is None else f"{cell:.6g}"
 
 
 def _write(path: Path, columns: tuple[str, ...], rows: list[list[str]]) -> None:

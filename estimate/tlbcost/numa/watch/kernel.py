@@ -6,15 +6,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlbcost.numa.node_memory import page_nodes
+from tlbcost.numa.node_memory import MOVE_PAGES, page_nodes
 
-# Numbers of move_pages and process_madvise: the same almost everywhere, as of Linux 5.10.
-_MOVE_PAGES = {"x86_64": 279, "ppc64le": 301, "s390x": 310}
-_GENERIC_MOVE_PAGES = 239
+# The number of the system call on all architectures, as of Linux 5.10.
 _PROCESS_MADVISE = 440
 _MPOL_MF_MOVE = 2
 _MADV_COLD = 20
@@ -62,7 +59,7 @@ def _move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]
     n = len(addresses)
     status = (ctypes.c_int * n)(*([_UNKNOWN] * n))
     done = _libc().syscall(
-        ctypes.c_long(_MOVE_PAGES.get(platform.machine(), _GENERIC_MOVE_PAGES)),
+        ctypes.c_long(MOVE_PAGES),
         ctypes.c_int(pid),
         ctypes.c_ulong(n),
         (ctypes.c_void_p * n)(*addresses),

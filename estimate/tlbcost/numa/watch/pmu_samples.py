@@ -18,11 +18,11 @@ import numpy as np
 
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.temporary import temporary_folder
+from tlbcost.counters.count_tool import Target, watch
 from tlbcost.counters.event_selection import EventRequest
 from tlbcost.counters.pmu import find_pmu
 from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
 from tlbcost.counters.samples import Sample, is_from_memory, read_samples
-from tlbcost.counters.target import Target, watch
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.watch.evidence import Window
 from tlbcost.numa.watch.process import Activity, node_of_cpus
@@ -176,10 +176,7 @@ class PmuSamples:
 
 
 def pmu_samples(pid: int, overhead: float, page_bytes: int, *, assumed: bool) -> PmuSamples:
-    """Those of this machine's PMU, after a first try. Raises TlbcostError, 4, if it has none.
-
-    `assumed`: nodes are not those of its CPUs.
-    """
+    """Raises TlbcostError, 4, if this PMU takes none. `assumed`: nodes are not of its CPUs."""
     event = memory_event(pmu_of(current_machine()))
     if event is None or find_pmu().answer == "absent":
         raise TlbcostError(

@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does /proc say of a live process: threads and their nodes, faults, pages and their sizes?"""
+"""A live process by /proc: threads and their nodes, faults, and pages, on real or assumed nodes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-import struct
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.memory import smaps
+from tlbcost.memory.frames import ENTRY, FRAME, PRESENT, read_pagemap
 from tlbcost.numa.accesses import Ints
+from tlbcost.numa.nodes import machine_nodes
 from tlbcost.numa.watch import kernel
-from tlbcost.run.process_tree import start_ticks
-from tlbcost.system import hints
-from tlbcost.system.machine import read_text, sys_path
+from tlbcost.numa.watch.decide import Action
+from tlbcost.numa.watch.evidence import Window
+from tlbcost.system import hints, process
+from tlbcost.system.machine import read_line, sys_path
 
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-_ENTRY = struct.Struct("=Q")
-_PRESENT = 1 << 63
-_FRAME = (1 << 55) - 1
 _KPF_THP = 1 << 22
 
 Bools = NDArray[np.bool_]
@@ -57,7 +56,6 @@ class Activity:
 
     @property
     def spent_ns(self) -> int:
-        """CPU time of all threads."""
         return sum(self.cpu_ns)
 
 
@@ -71,23 +69,14 @@ def cpu_share(activities: Iterable[Activity], nodes: int) -> tuple[float, ...]:
 
 
 def node_of_cpus() -> dict[int, int]:
-    """The node of each CPU."""
     found: dict[int, int] = {}
-    for path in sys_path("/sys/devices/system/node").glob("node*"):
-        number = path.name.removeprefix("node")
-        text = read_text(f"/sys/devices/system/node/{path.name}/cpulist") or ""
-        if number.isdigit():
-            found |= dict.fromkeys(_list(text), int(number))
-    return found
-
-
-def _list(text: str) -> list[int]:
-    """The numbers of "0-2,5"."""
-    found: list[int] = []
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        if low.isdigit():
-            found += range(int(low), int(high or low) + 1)
+    for node in machine_nodes():
+        # "0-2,5".
+        text = read_line(f"/sys/devices/system/node/node{node}/cpulist") or ""
+        for part in text.split(","):
+            low, _, high = part.partition("-")
+            if low.isdigit():
+                found |= dict.fromkeys(range(int(low), int(high or low) + 1), node)
     return found
 
 
@@ -99,9 +88,9 @@ class Process:
 
     def __init__(self, pid: int, spread: int | None) -> None:
         self.pid, self.spread = pid, spread
-        started = start_ticks(pid)
+        started = process.start_ticks(pid)
         if started is None:
-            raise TlbcostError(f"there is no process {pid}", "ps -e lists them")
+            raise process.gone(pid)
         self.started = started
         self._node_of_cpu = node_of_cpus()
         self.nodes = spread or max(self._node_of_cpu.values(), default=0) + 1
@@ -112,13 +101,13 @@ class Process:
 
     def _exe(self) -> str | None:
         with contextlib.suppress(OSError):
-            return str(Path(f"/proc/{self.pid}/exe").readlink())
+            return process.executable(self.pid)
         return None
 
     def gone(self) -> str | None:
         """Why there is nothing left to watch; None: it is the program that it was."""
-        state = (read_text(f"/proc/{self.pid}/stat") or "").rpartition(")")[2].split()[:1]
-        if start_ticks(self.pid) != self.started or state in ([], ["Z"], ["X"]):
+        running = process.is_running(process.below_root(self.pid))
+        if not running or process.start_ticks(self.pid) != self.started:
             return "the process has ended"
         if self._exe() not in (self._image, None):
             return "the process executes another program"
@@ -128,28 +117,22 @@ class Process:
         found: dict[int, Thread] = {}
         with contextlib.suppress(OSError):
             for entry in os.scandir(f"/proc/{self.pid}/task"):
-                text = read_text(f"{entry.path}/stat") or ""
-                words = text.rpartition(")")[2].split()
-                if len(words) > 36:
-                    # Fields 10, 14, 15 and 39 of proc(5); the state is field 3.
-                    ns = (int(words[11]) + int(words[12])) * _TICK_NS
-                    found[int(entry.name)] = Thread(ns, int(words[7]), int(words[36]))
+                if stat := process.stat(str(sys_path(entry.path))):
+                    ns = stat.user_ns + stat.system_ns
+                    found[int(entry.name)] = Thread(ns, stat.minor_faults, stat.cpu)
         return found
 
-    def _node(self, number: int, thread: Thread) -> int:
-        if self.spread:
-            return self._numbers.setdefault(number, len(self._numbers)) % self.spread
-        return self._node_of_cpu.get(thread.cpu, 0)
-
     def look(self) -> Activity:
-        """What it did since the last look."""
         before, self._threads = self._threads, self._read()
         then, self._at = self._at, time.monotonic()
         by_node = [0] * self.nodes
         node_of: dict[int, int] = {}
         faults, ran = 0, []
         for number, thread in sorted(self._threads.items()):
-            node_of[number] = node = self._node(number, thread)
+            node = self._node_of_cpu.get(thread.cpu, 0)
+            if self.spread:
+                node = self._numbers.setdefault(number, len(self._numbers)) % self.spread
+            node_of[number] = node
             old = before.get(number, Thread(0, 0, 0))
             by_node[node] += thread.cpu_ns - old.cpu_ns
             if thread.cpu_ns > old.cpu_ns:
@@ -158,11 +141,8 @@ class Process:
         return Activity(self._at - then, node_of, tuple(ran), tuple(by_node), faults)
 
     def huge_allowed(self) -> bool | None:
-        """Whether its page faults may get transparent huge pages; None: not known."""
-        found = re.search(
-            r"^THP_enabled:\s+(\d)", read_text(f"/proc/{self.pid}/status") or "", re.M
-        )
-        return None if found is None else found[1] == "1"
+        enabled = process.thp_enabled(self.pid)
+        return None if enabled is None else enabled == "1"
 
     def mappings(self) -> list[smaps.Mapping]:
         """Its memory. Raises TlbcostError, 4, if it may not be read."""
@@ -179,65 +159,51 @@ class Process:
         return smaps.parse(text, None)
 
 
-def nodes_of(process: Process, page: Ints, page_bytes: int) -> Ints:
+def nodes_of(watched: Process, page: Ints, page_bytes: int) -> Ints:
     """The node of each base page; -1: it is not in memory. Raises TlbcostError, 4."""
     addresses = [int(number) * page_bytes for number in page]
     try:
-        found = kernel.nodes_of(process.pid, addresses)
+        found = kernel.nodes_of(watched.pid, addresses)
     except ProcessLookupError:
         found = [None] * len(addresses)
     except OSError as error:
         raise TlbcostError(
-            f"the kernel hides where pages of process {process.pid} are: {error.strerror}",
+            f"the kernel hides where pages of process {watched.pid} are: {error.strerror}",
             hints.again_as_root() if isinstance(error, PermissionError) else None,
             CANNOT_MEASURE,
         ) from error
     return np.array([-1 if node is None else node for node in found], dtype=np.int64)
 
 
-def huge_regions(process: Process, page: Ints, fold: int, page_bytes: int) -> Bools:
+def huge_regions(watched: Process, page: Ints, fold: int, page_bytes: int) -> Bools:
     """Whether each base page is part of a huge page: by its frame's flags, as root; else by smaps.
 
     smaps has a share for each mapping: there all of a mapping counts that is mostly on huge pages.
     """
     regions, first, inverse = np.unique(page // fold, return_index=True, return_inverse=True)
     try:
-        flags = _flags(process.pid, page[first])
+        flags = _flags(watched.pid, page[first])
     except OSError:
         flags = None
-    if flags is None:
-        huge = _by_smaps(process, regions, fold * page_bytes)
-    else:
-        huge = np.array(flags, dtype=bool)
+    huge = np.array(flags or np.zeros(len(regions)), dtype=bool)
+    for mapping in watched.mappings() if flags is None else ():
+        if 2 * mapping.huge_bytes > mapping.resident_bytes:
+            huge |= _inside(mapping, regions, fold * page_bytes)
     return np.asarray(huge[inverse.reshape(-1)]) if len(page) else np.zeros(0, dtype=bool)
 
 
 def _flags(pid: int, page: Ints) -> list[bool] | None:
     """None: this user sees no frames."""
     found: list[bool] = []
-    with (
-        Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap,
-        Path("/proc/kpageflags").open("rb", buffering=0) as kpageflags,
-    ):
-        for number in page:
-            raw = os.pread(pagemap.fileno(), _ENTRY.size, int(number) * _ENTRY.size)
-            entry = _ENTRY.unpack(raw)[0] if len(raw) == _ENTRY.size else 0
-            if not entry & _PRESENT:
-                found.append(False)
-                continue
-            if not entry & _FRAME:
+    entries = read_pagemap(pid, ((int(number), 1) for number in page))
+    with Path("/proc/kpageflags").open("rb", buffering=0) as kpageflags:
+        for entry in (int.from_bytes(raw, sys.byteorder) for raw in entries):
+            if entry & PRESENT and not entry & FRAME:
                 return None
-            raw = os.pread(kpageflags.fileno(), _ENTRY.size, (entry & _FRAME) * _ENTRY.size)
-            found.append(len(raw) == _ENTRY.size and bool(_ENTRY.unpack(raw)[0] & _KPF_THP))
-    return found
-
-
-def _by_smaps(process: Process, regions: Ints, huge_bytes: int) -> Bools:
-    found = np.zeros(len(regions), dtype=bool)
-    for mapping in process.mappings():
-        if 2 * mapping.huge_bytes > mapping.resident_bytes:
-            start = regions * huge_bytes
-            found |= (start >= mapping.start) & (start + huge_bytes <= mapping.end)
+            flags = b""
+            if entry & PRESENT:
+                flags = os.pread(kpageflags.fileno(), ENTRY.size, (entry & FRAME) * ENTRY.size)
+            found.append(bool(int.from_bytes(flags, sys.byteorder) & _KPF_THP))
     return found
 
 
@@ -247,8 +213,79 @@ def promotable(
     """Huge page numbers, among these, of anonymous memory that covers a huge page."""
     regions = np.unique(regions)
     found = np.zeros(len(regions), dtype=bool)
-    start = regions * huge_bytes
     for mapping in mappings:
         if mapping.kind in ("heap", "anonymous"):
-            found |= (start >= mapping.start) & (start + huge_bytes <= mapping.end)
+            found |= _inside(mapping, regions, huge_bytes)
     return tuple(int(region) for region in regions[found])
+
+
+def _inside(mapping: smaps.Mapping, regions: Ints, huge_bytes: int) -> Bools:
+    start = regions * huge_bytes
+    return np.asarray((start >= mapping.start) & (start + huge_bytes <= mapping.end))
+
+
+class Places(Protocol):
+    """`find`: of these pages, which were seen in these windows, the node (-1: none) and whether
+    they are part of a huge page.
+    """
+
+    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]: ...
+
+
+@dataclass(slots=True)
+class RealPlaces:
+    """As the kernel says."""
+
+    process: Process
+    fold: int
+    page_bytes: int
+
+    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]:  # noqa: ARG002
+        """Raises TlbcostError, 4, if it does not."""
+        node = nodes_of(self.process, page, self.page_bytes)
+        return node, huge_regions(self.process, page, self.fold, self.page_bytes)
+
+
+@dataclass(slots=True)
+class AssumedPlaces:
+    """Nodes that do not exist: each page is on the node that was seen to use it most, in place of
+    the one that touched it first, until it would have been moved. What would have been split
+    counts as split. `moved`: base pages, and -1 - the number of huge ones.
+    """
+
+    process: Process
+    fold: int
+    page_bytes: int
+    moved: dict[int, int] = field(default_factory=dict)
+    split: set[int] = field(default_factory=set)
+
+    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]:
+        """Raises TlbcostError, 4, if the kernel does not report page sizes."""
+        there = nodes_of(self.process, page, self.page_bytes) >= 0
+        huge = huge_regions(self.process, page, self.fold, self.page_bytes)
+        split = np.isin(page // self.fold, np.array(sorted(self.split), dtype=np.int64))
+        # A piece of what would have been split is where that was, unless it moved.
+        _, unit = np.unique(np.where(huge, -1 - page // self.fold, page), return_inverse=True)
+        unit = unit.reshape(-1)
+        used = np.zeros((unit.max(initial=-1) + 1, self.process.nodes), dtype=np.int64)
+        for window in windows:
+            at = np.searchsorted(page, window.pages)
+            np.add.at(used[:, window.node], unit[at], window.counts)
+        node = used.argmax(axis=1)[unit] if len(page) else page
+        for index, number in enumerate(page.tolist()):
+            whole = self.moved.get(-1 - number // self.fold, node[index])
+            if huge[index] and not split[index]:
+                node[index] = whole
+            else:
+                node[index] = self.moved.get(number, whole if split[index] else node[index])
+        return np.where(there, node, -1), huge & ~split
+
+    def suppose(self, action: Action) -> None:
+        if action.kind in ("split", "split_hot"):
+            self.split.update(int(region) for region in action.regions)
+        if action.kind == "promote":
+            self.split.difference_update(int(region) for region in action.regions)
+        for page, to in zip(action.pages.tolist(), action.to.tolist(), strict=True):
+            self.moved[page] = to
+            if page % self.fold == 0 and page // self.fold not in self.split:
+                self.moved[-1 - page // self.fold] = to

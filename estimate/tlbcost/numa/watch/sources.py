@@ -59,12 +59,10 @@ class Cost:
 
     @property
     def spent_ns(self) -> int:
-        """CPU time in all."""
         return self.paused_ns + self.copied_pages * _FAULT_NS + self.samples_ns + self.own_ns
 
     @property
     def fraction(self) -> float | None:
-        """Of the process's CPU time; None: it had none."""
         return self.spent_ns / self.process_ns if self.process_ns else None
 
 
@@ -89,7 +87,6 @@ class Source(Protocol):
 
 
 def children_ns() -> int:
-    """CPU time of this process's children that have ended."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return int((spent.ru_utime + spent.ru_stime) * 1e9)
 
@@ -117,7 +114,6 @@ class Copies:
         self._rate = 0.0
 
     def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
-        """As Source has it; nothing if it would cost too much."""
         copies = self._affordable(seconds)
         if not copies:
             time.sleep(seconds)
@@ -136,7 +132,6 @@ class Copies:
         return found
 
     def note(self, activity: Activity) -> None:
-        """What the process did in this interval, sampled or not."""
         self._rate = activity.spent_ns / 1e9 / activity.seconds if activity.seconds else 0.0
         self.cost = replace(self.cost, process_ns=self.cost.process_ns + activity.spent_ns)
 

@@ -11,10 +11,6 @@ from typing import Annotated
 from tlbcost.common.document import doc
 from tlbcost.numa import carrefour, locality, placement
 
-_AUTHORS = "the authors' code, 2013"
-_ISSUE = "ours: how often a page may move"
-_TEST = "ours: what the test of few samples needs"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
@@ -74,24 +70,16 @@ class Thresholds:
     ] = 0.03
 
 
+_OF_THE_AUTHORS = (
+    "act_maptu", "split_maptu", "interleave_above", "migrate_below", "split_gain",
+    "split_intervals", "veto_gain", "veto_below", "hot", "promote", "allocate", "feedback",
+)  # fmt: skip
+_TEST = "ours: what the test of few samples needs"
 SOURCES = {
-    "act_maptu": _AUTHORS,
-    "split_maptu": _AUTHORS,
-    "interleave_above": _AUTHORS,
-    "migrate_below": _AUTHORS,
-    "split_gain": _AUTHORS,
-    "split_intervals": _AUTHORS,
-    "veto_gain": _AUTHORS,
-    "veto_below": _AUTHORS,
-    "hot": _AUTHORS,
-    "promote": _AUTHORS,
-    "allocate": _AUTHORS,
-    "feedback": _AUTHORS,
+    **dict.fromkeys(_OF_THE_AUTHORS, "the authors' code, 2013"),
     "pause_s": "ours: the authors' code pauses for 5 s",
-    "rest_s": _ISSUE,
-    "samples": _TEST,
-    "windows": _TEST,
-    "evidence_s": _TEST,
+    "rest_s": "ours: how often a page may move",
+    **dict.fromkeys(("samples", "windows", "evidence_s"), _TEST),
     "overhead": "slides: less than 3 %",
 }
 
@@ -115,10 +103,8 @@ def parse(text: str) -> tuple[str, float]:
 
 
 def with_changes(changes: Sequence[tuple[str, float]]) -> Thresholds:
-    """The table, with what was asked for."""
     return replace(Thresholds(), **dict(changes))
 
 
 def names() -> tuple[str, ...]:
-    """All of them, in the order of the table."""
     return tuple(field.name for field in fields(Thresholds))

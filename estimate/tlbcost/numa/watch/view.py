@@ -28,7 +28,6 @@ _WORDS = {
 
 
 def picture(document: WatchDocument, width: int, height: int) -> Text:
-    """The last intervals, and the last actions with what they changed."""
     from rich.text import Text
 
     # The titles, the reason of the last interval, an empty line, and the help.
@@ -45,7 +44,6 @@ def picture(document: WatchDocument, width: int, height: int) -> Text:
 
 
 def head(document: WatchDocument) -> str:
-    """Which process, for how long, and at what cost."""
     nodes = f"{document.nodes} {'assumed ' if document.assumed else ''}nodes"
     how = "" if document.applied else ", nothing is changed"
     return (
@@ -55,7 +53,6 @@ def head(document: WatchDocument) -> str:
 
 
 def interval_line(each: Interval) -> str:
-    """Its figures below the titles."""
     figures = each.figures
     counts = [
         units.NOT_OBTAINED if count is None else str(count)
@@ -94,7 +91,6 @@ def action_line(done: Done) -> str:
 
 
 def effect_line(effect: Effect) -> str:
-    """What an action changed."""
     word = "helped" if effect.helped else "did not help"
     return f"{effect.at_s:.1f} s: {word}: {_change(effect.before, effect.after)}"
 
@@ -113,7 +109,6 @@ def _event_lines(document: WatchDocument) -> list[str]:
 
 
 def print_summary(document: WatchDocument, file: TextIO) -> None:
-    """What was wrong, what was done, what it changed."""
     lines = [head(document) + f"; {document.ended}.", *_wrong(document)]
     done = _event_lines(document)
     if done:

@@ -126,10 +126,7 @@ def _graded(c: Estimate, *reasons: str) -> Estimate:
 
 # What brings each caveat about, and something near it that must not.
 CASES: dict[str, tuple[Change, Change]] = {
-    "T01": (
-        lambda c: altered(c, machine=replace(MACHINE, hypervisor="kvm")),
-        lambda c: c,
-    ),
+    "T01": (lambda c: altered(c, machine=replace(MACHINE, hypervisor="kvm")), lambda c: c),
     "T02": (
         _with_run(wall_ns=40_000_000, user_ns=39_000_000, system_ns=0),
         _with_run(wall_ns=60_000_000, user_ns=59_000_000, system_ns=0),
@@ -155,10 +152,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: rebuilt(simulated(c, processes=(process(10**9),))),
         lambda c: rebuilt(simulated(c, processes=(process(10**6),))),
     ),
-    "T09": (
-        lambda c: altered(c, run_notes=("not cached",)),
-        lambda c: c,
-    ),
+    "T09": (lambda c: altered(c, run_notes=("not cached",)), lambda c: c),
     "T10": (_with_run(system_ns=250_000_000), _with_run(system_ns=150_000_000)),
     "T11": (
         lambda c: altered(c, machine=replace(MACHINE, thp_mode="always")),
@@ -184,10 +178,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: altered(c, runs=(RUN, RUN), codes=(0, 0)),
     ),
     "T19": (
-        lambda c: altered(
-            c,
-            calibrated=_of_machine(c, replace(MACHINE, cpu_name="Another")),
-        ),
+        lambda c: altered(c, calibrated=_of_machine(c, replace(MACHINE, cpu_name="Another"))),
         lambda c: c,
     ),
     "T20": (

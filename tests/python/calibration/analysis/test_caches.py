@@ -7,11 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from builders.samples import (
-    HUGE,
-    curve,
-    table,
-)
+from builders.samples import HUGE, curve, table
 from tlbcost.calibration.analysis.caches import caches
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.common.table import Table

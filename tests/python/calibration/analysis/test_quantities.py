@@ -10,21 +10,19 @@ from builders.samples import (
     GIANT,
     HUGE,
     LADDER,
+    RECORDED,
     Row,
     curve,
+    machine,
+    measured_twice,
+    recorded,
     single,
     step_at,
     table,
     twice,
     two_levels,
-    values,
-)
-from builders.tlbs import (
-    RECORDED,
-    machine,
-    measured_twice,
-    recorded,
     value,
+    values,
 )
 from tlbcost.calibration.analysis.levels import find_levels
 from tlbcost.calibration.analysis.quantities import analyse, candidates
@@ -284,3 +282,12 @@ def test_several_larger_page_sizes() -> None:
     assert any("too few footprints were measured, 8 pages at most" in n for n in analysis.notes)
     assert any("the TLB holds 64 KiB pages as 4 KiB ones" in note for note in analysis.notes)
     assert not any("hypervisor" in note for note in analysis.notes)
+
+
+def test_the_clock_and_a_change_of_it() -> None:
+    steady = analyse([table(single("cycles", None, [0.25] * 40))])
+    changed = analyse([table(single("cycles", None, [0.25] * 20 + [0.5] * 20))])
+    (rate,) = values(steady, "cycles_per_ns")
+    assert rate == Interval(4.0, 4.0, 4.0)
+    assert not any("clock" in note for note in steady.notes)
+    assert any("2.00 to 4.00 cycles/ns" in note for note in changed.notes)

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from builders.tlbs import (
-    machine,
-)
+from builders.samples import machine
 from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES

@@ -3,12 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from builders.samples import LADDER, always, curve, table, twice, two_levels, values
-from builders.tlbs import BASE, HUGE, machine, measured_twice, recorded, value
+from builders.samples import (
+    BASE,
+    HUGE,
+    LADDER,
+    always,
+    curve,
+    machine,
+    measured_twice,
+    recorded,
+    table,
+    twice,
+    two_levels,
+    value,
+    values,
+)
 from tlbcost.calibration.analysis.quantities import analyse
+from tlbcost.calibration.analysis.samples import read_samples
+from tlbcost.calibration.analysis.walks import walk_caches
+from tlbcost.common.table import Table
 
 
 def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:
@@ -82,3 +100,29 @@ def test_walks_side_by_side() -> None:
         interval = walks[access]  # type: ignore[index]
         assert interval is not None
         assert interval.value == pytest.approx(ns, rel=0.03)
+
+
+def regions(ns: Callable[[float], float]) -> Table:
+    counts = (16, 24, 40, 56, 72, 104, 136, 200, 264, 392, 520)
+    return table(*(
+        curve("tlb", "regions", "serial", always(ns(n)), (8192,),
+              spacing=n * HUGE // 8192, noise=0.2, seed=n)
+        for n in counts
+    ))  # fmt: skip
+
+
+def test_the_reach_of_walk_caches_is_a_step() -> None:
+    rows, reason = walk_caches(read_samples([regions(lambda n: 15.0 if n <= 64 else 24.0)]))
+    assert reason == ""
+    reach, miss = rows[0].interval, rows[1].interval
+    assert reach is not None
+    assert miss is not None
+    assert reach.low <= 64 <= reach.high
+    assert miss.value == pytest.approx(9, abs=0.5)
+
+
+@pytest.mark.parametrize("slope", [0.0, 3.0])
+def test_walks_whose_cost_grows_slowly_are_not_of_walk_caches(slope: float) -> None:
+    rows, reason = walk_caches(read_samples([regions(lambda n: 15 + slope * np.log(n / 16))]))
+    assert [row.interval for row in rows] == [None, None]
+    assert reason

@@ -76,7 +76,6 @@ def mutated(draw: st.DrawFn) -> str:
 
 
 def check(counted: EventCounts) -> None:
-    """What holds of all counts."""
     for count in counted.counts:
         if count.value is None:
             assert count.state not in ("counted", "multiplexed")

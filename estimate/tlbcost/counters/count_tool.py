@@ -1,27 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What has tlbcost-count read from the counters: its table, also while it is still written?"""
+"""tlbcost-count: its options, its table, and what it watches."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import cast, get_args
 
-from tlbcost.common import formats
+from tlbcost.common import formats, paths
 from tlbcost.common.causes import full_disk_hint
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, parse_table
-from tlbcost.counters.diagnosis import Refusal
-from tlbcost.counters.event_counts import State
+from tlbcost.counters.diagnosis import Refusal, Scope
+from tlbcost.counters.event_counts import Mode, State
 from tlbcost.counters.event_selection import EventRequest
+from tlbcost.counters.pmu import PROGRAM
+from tlbcost.processors.events import Pmu
+from tlbcost.run import process_tree
+from tlbcost.system import hints
 
-PROGRAM = "tlbcost-count"
 _STATES = get_args(State)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose events are counted: `pid` with scope `process`, `cgroup` with scope `cgroup`."""
+
+    scope: Scope = "program"
+    pid: int | None = None
+    cgroup: str | None = None
+
+    def options(self) -> list[str]:
+        if self.scope == "process":
+            return ["--pid", str(self.pid)]
+        if self.scope == "cgroup":
+            return ["--cgroup", str(self.cgroup)]
+        return ["--all-cpus"] if self.scope == "system" else []
+
+    def words(self) -> str | None:
+        """For reports; None: a program of ours."""
+        if self.scope == "process":
+            return f"process {self.pid}"
+        if self.scope == "cgroup":
+            return f"cgroup {self.cgroup}"
+        return "the whole system" if self.scope == "system" else None
+
+
+PROGRAM_ITSELF = Target()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +81,73 @@ class Reading:
     uncounted_ns: int | None = None
 
     def refusal(self, request: EventRequest) -> Refusal:
-        """For diagnose() and explain()."""
         return Refusal(request.shown, self.state, self.error, self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class CountPlan:
+    """What is counted, of what, and how.
+
+    `multiplex`: in one run, in which the events take turns; anything but a program of ours is
+    always counted so. `interval_ms`: `show` gets the readings of each interval as it ends.
+    """
+
+    pmu: Pmu
+    requests: tuple[EventRequest, ...]
+    mode: Mode = "user"
+    target: Target = PROGRAM_ITSELF
+    multiplex: bool = False
+    interval_ms: int | None = None
+    show: Callable[[Sequence[Reading]], None] = lambda _: None
+
+    @property
+    def one_run(self) -> bool:
+        return self.multiplex or self.interval_ms is not None or self.target.scope != "program"
+
+    def options(self, events: Sequence[EventRequest]) -> list[str]:
+        chosen = _options(events, self.mode, self.pmu, multiplex=self.multiplex)
+        chosen += self.target.options()
+        if self.interval_ms is not None:
+            chosen += ["--interval", str(self.interval_ms)]
+        return chosen
+
+
+def probe(pmu: Pmu, requests: Sequence[EventRequest], mode: Mode = "user") -> list[Refusal]:
+    """The state of each event, opened on tlbcost-count itself. Raises TlbcostError (125)."""
+    tool = str(paths.libexec(PROGRAM))
+    arguments = [*_options(requests, mode, pmu), "--probe", "--quiet"]
+    try:
+        done = subprocess.run(
+            [tool, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise hints.cannot_run(tool, error) from error
+    found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), requests)
+    return [found[each.name].refusal(each) for each in requests]
+
+
+def _options(
+    requests: Sequence[EventRequest], mode: Mode, pmu: Pmu, *, multiplex: bool = False
+) -> list[str]:
+    """The options that say what to count, and how; the first of `requests` leads each group."""
+    chosen: list[str] = []
+    for each in requests:
+        chosen += ["--event", f"{each.name}={each.spec}"]
+    if pmu.counters is not None:
+        chosen += ["--counters", str(pmu.counters)]
+        # The kernel's own events take no counter either.
+        free = [each.name for each in requests if each.software or each.role_name in pmu.fixed]
+        if free:
+            chosen += ["--fixed", ",".join(free)]
+    if multiplex:
+        chosen.append("--multiplex")
+    if mode != "both":
+        chosen.append(f"--{mode}-only")
+    return chosen
 
 
 def parse_readings(text: str, name: str) -> list[Reading]:
@@ -70,7 +168,6 @@ def parse_readings(text: str, name: str) -> list[Reading]:
 
 
 def parse_reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
-    """One row. Raises ValueError."""
     cells = {name: None if cell == "NA" else cell for name, cell in zip(columns, row, strict=True)}
     end_ns, event, state = count(cells["end_ns"]), cells["event"], cells["state"]
     if end_ns is None or event is None:
@@ -123,12 +220,7 @@ def _whole(parts: Sequence[Reading]) -> Reading:
     running_ns = sum(_mean([part.running_ns for part in own]) for own in intervals.values())
     state: State = "counted" if running_ns >= enabled_ns else "multiplexed"
     return replace(
-        last,
-        count=counted,
-        enabled_ns=enabled_ns,
-        running_ns=running_ns,
-        state=state,
-        error=None,
+        last, count=counted, enabled_ns=enabled_ns, running_ns=running_ns, state=state, error=None
     )
 
 
@@ -175,10 +267,51 @@ class Intervals:
                     continue
                 # What is no row is refused later, with the whole table.
                 with contextlib.suppress(ValueError):
-                    self._add(parse_reading(formats.COUNTERS.columns, cells))
+                    self._rows.append(parse_reading(formats.COUNTERS.columns, cells))
+                    if len(self._rows) == self._n_events:
+                        self._show(self._rows)
+                        self._rows = []
 
-    def _add(self, row: Reading) -> None:
-        self._rows.append(row)
-        if len(self._rows) == self._n_events:
-            self._show(self._rows)
-            self._rows = []
+
+def watch(words: Sequence[str]) -> int:
+    """Run a tool (tlbcost-count, perf) until its target ends or SIGINT; its exit code, or the
+    signal that ended it, negative.
+
+    Raises TlbcostError with exit code 125 if it is not there.
+    """
+    with _interrupts_for() as receive:
+        try:
+            # In a process group of its own, so that it gets Ctrl-C once, from us.
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
+        except OSError as error:
+            raise hints.cannot_run(words[0], error) from error
+        try:
+            receive(process)
+            return process.wait()
+        except BaseException:
+            process_tree.end(process)
+            raise
+
+
+@contextlib.contextmanager
+def _interrupts_for() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    waiting = False
+    receiver: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal waiting
+        waiting = receiver is None
+        if receiver is not None:
+            receiver.send_signal(signal.SIGINT)
+
+    def receive(process: subprocess.Popen[bytes]) -> None:
+        nonlocal receiver
+        receiver = process
+        if waiting:
+            process.send_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, pass_on)
+    try:
+        yield receive
+    finally:
+        signal.signal(signal.SIGINT, before)

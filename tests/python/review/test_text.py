@@ -32,10 +32,9 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.review.decision import review_document
 from tlbcost.review.document import ReviewDocument
-from tlbcost.review.files import to_csv, to_junit, to_markdown
 from tlbcost.review.gate import broken_rules, compared, read_review
 from tlbcost.review.plan import Gate
-from tlbcost.review.text import print_comparison, print_report
+from tlbcost.review.text import print_comparison, print_report, to_csv, to_junit, to_markdown
 
 GATE = "[policy.gate]\nmost_gain_left = '1 %'\nmost_translation = '1 %'\n"
 
@@ -188,7 +187,6 @@ def test_the_gates_rules(tmp_path: Path) -> None:
 
 
 def moved(review: ReviewDocument, low: float, value: float, high: float) -> ReviewDocument:
-    """The same, with another gain of the first row."""
     row = msgspec.structs.replace(review.rows[0], gain_fraction=Interval(value, low, high))
     return msgspec.structs.replace(review, rows=[row, *review.rows[1:]])
 

@@ -17,7 +17,7 @@ import pytest
 import tlbcost
 from builders.answer import MACHINE
 from builders.tree import FAKES, GOLDEN, SCHEMAS
-from tlbcost.answer import backend, runs
+from tlbcost.answer import run_plan, runs
 from tlbcost.attribution import samples
 from tlbcost.attribution.samples import FEWEST
 from tlbcost.commands import estimate
@@ -40,16 +40,14 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
     plan = tmp_path / "fake.json"
     real = paths.libexec
     monkeypatch.setattr(
-        paths,
-        "libexec",
-        lambda name: FAKES / name if name == "tlbcost-count" else real(name),
+        paths, "libexec", lambda name: FAKES / name if name == "tlbcost-count" else real(name)
     )
     # The fake runs by the system's Python, which knows nothing of tlbcost.
     monkeypatch.setenv("PYTHONPATH", str(Path(tlbcost.__file__).parents[1]))
     monkeypatch.setenv("FAKE_COUNTERS", str(plan))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # A processor with counters of walk cycles, whatever this one is.
-    monkeypatch.setattr(backend, "pmu_of", lambda _: load_pmu("skl"))
+    monkeypatch.setattr(run_plan, "pmu_of", lambda _: load_pmu("skl"))
 
     def write(**said: object) -> None:
         plan.write_text(json.dumps(said), encoding="utf-8")
@@ -59,7 +57,6 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
 
 
 def report(folder: Path, *options: str, program: str | Sequence[str] = "true") -> dict[str, object]:
-    """The JSON of an estimate of `program`."""
     file = folder / "report.json"
     parser = argparse.ArgumentParser()
     estimate.add_arguments(parser)
@@ -118,7 +115,7 @@ def test_both_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("says")
 def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "find_pmu", lambda: Found("counts", "opened"))
+    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("counts", "opened"))
     assert report(tmp_path, "--runs", "1")["backend"] == "pmu"
 
 
@@ -126,7 +123,7 @@ def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.Mo
 def test_auto_simulates_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backend, "find_pmu", lambda: Found("absent", "ENOENT"))
+    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("absent", "ENOENT"))
     found = report(tmp_path, "--runs", "1")
     assert (found["backend"], found["notes"]) == ("sim", [])
 
@@ -134,7 +131,7 @@ def test_auto_simulates_where_there_are_none(
 def test_auto_says_why_it_simulates(
     tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(backend, "find_pmu", lambda: Found("forbidden", "EACCES"))
+    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("forbidden", "EACCES"))
     pmu = load_pmu("skl")
     says(states={event.name: ["forbidden", errno.EACCES] for event in pmu.events})
     found = report(tmp_path, "--runs", "1")
@@ -195,7 +192,7 @@ def test_the_program_is_shown_once(tmp_path: Path, capfd: pytest.CaptureFixture[
 def test_a_cpu_without_a_table_counts_generic_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backend, "pmu_of", lambda _: None)
+    monkeypatch.setattr(run_plan, "pmu_of", lambda _: None)
     found = report(tmp_path, "--backend", "pmu", "--runs", "1")
     assert "generic events are counted" in str(found["notes"])
     counters = found["counters"]
@@ -299,7 +296,7 @@ def test_both_attributions_are_reported(tmp_path: Path) -> None:
 def test_without_such_samples_the_reason_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backend, "pmu_of", lambda _: None)
+    monkeypatch.setattr(run_plan, "pmu_of", lambda _: None)
     found = report(tmp_path, "--backend", "pmu", "--runs", "1")
     assert found["attribution"] is None
     assert "no event whose samples hold addresses of data" in str(found["notes"])

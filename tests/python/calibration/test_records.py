@@ -6,25 +6,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders.answer import (
-    BASE,
-    BASE_COSTS,
-    HUGE,
-    HUGE_COSTS,
-    MACHINE,
-    interval,
-)
+from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, MACHINE, interval
 from builders.calibration import of_this_machine
 from builders.tree import GOLDEN
-from tlbcost.calibration.costs import (
+from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import (
+    Calibration,
+    Cost,
     check_costs,
     cost_at,
     find,
     page_costs,
     with_substitutes,
 )
-from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 
