@@ -72,23 +72,26 @@ TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%) $(COPIES_TESTS:tests/c/%.c=$(B)/tes
 # What tests are linked with.
 CHECKED := $(B)/$(if $(SANITIZE),san,obj)
 
+# A line for each file that is made; V=1: its command.
+Q = $(if $(V),,@echo '  $(if $(filter %.o,$@),CC  ,MAKE) $(@:$(B)/%=%)' && )
+
 all: $(PROGRAMS) simulator $(B)/tlbcost $(B)/completions/tlbcost workloads  ## build everything
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/san/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
 
 $(B)/obj/%.o: %.S
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 
 $(B)/san/%.o: %.S
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 
 # Of an archive a program gets the modules that it uses; only few need libpfm4.  "q": two folders
 # may have files of the same name.
@@ -108,8 +111,8 @@ ANSWERS_CODE := $(B)/obj/profiler/copies/answers_code.o $(B)/san/profiler/copies
 $(ANSWERS_CODE): CFLAGS += -U_FORTIFY_SOURCE -fno-stack-clash-protection -fPIC -fno-builtin -fno-stack-protector -fno-jump-tables -fno-reorder-blocks-and-partition -fcf-protection=none -mgeneral-regs-only
 $(ANSWERS_CODE): SANITIZE :=
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/obj/copies.a $(B)/san/copies.a:
-	rm -f $@
-	$(AR) qcs $@ $^
+	@rm -f $@
+	$(Q)$(AR) qcs $@ $^
 
 $(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/main.o
 $(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
@@ -121,55 +124,55 @@ $(B)/libexec/tlbcost-copies: LDLIBS += -lZydis -lZycore -ldw
 $(B)/libexec/tlbcost-injector: $(B)/obj/profiler/copies/injector_main.o $(B)/obj/copies.a
 $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %/modules.a,$(filter %.a,$^)) $(filter %/modules.a,$^) $(PFM_LIB) $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %/modules.a,$(filter %.a,$^)) $(filter %/modules.a,$^) $(PFM_LIB) $(LDLIBS)
 
 c-workloads: $(filter $(C_WORKLOADS),$(WORKLOADS))
-workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
+workloads: $(WORKLOADS)
 
 # The compiler finds the linker by its name, in a folder given by -B.
 $(B)/hugetlbfs/ld:
 	@mkdir -p $(@D)
-	ln -sfn $(HUGETLBFS_LD) $@
+	$(Q)ln -sfn $(HUGETLBFS_LD) $@
 
 # Without --no-as-needed a linker may drop the library, as nothing calls it: it works when it starts.
 # A position-independent program crashes when its segments are moved, and more than three are refused.
 $(B)/workloads/stream-static: stream.c workloads/workload.h $(B)/hugetlbfs/ld
 	@mkdir -p $(@D)
-	$(CC) -Iworkloads $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
+	$(Q)$(CC) -Iworkloads $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
 		-fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
 
 # Scripts are copied to where the programs are, so that one folder has the whole suite.
 $(SCRIPTS): $(B)/workloads/%: workloads/suite/%
 	@mkdir -p $(@D)
-	cp $< $@
+	$(Q)cp $< $@
 
 # What packaged programs of the suite read.
 $(B)/workloads/requests.log: LOG_LINES := 90000
 $(B)/workloads/visits.log: LOG_LINES := 1200000
 $(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/suite/log-report.py
 	@mkdir -p $(@D)
-	$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
-	mv $@.new $@
+	$(Q)$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
+	@mv $@.new $@
 
 # What programs of others read; `make accuracy` alone needs it.
 INPUTS := $(addprefix $(B)/workloads/inputs/,alignment clauses documents drawing events functions network \
 	orders points reads transport)
 $(INPUTS): $(B)/workloads/inputs/%: workloads/inputs/package-inputs.py
 	@mkdir -p $(@D)
-	$(PYTHON) $< $* >$@.new
-	mv $@.new $@
+	$(Q)$(PYTHON) $< $* >$@.new
+	@mv $@.new $@
 
 $(B)/workloads/%: %.c workloads/workload.h
 	@mkdir -p $(@D)
-	$(CC) -Iworkloads $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
+	$(Q)$(CC) -Iworkloads $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
 $(B)/workloads/%: %.cc workloads/workload.h
 	@mkdir -p $(@D)
-	$(CXX) -Iworkloads $(CXXFLAGS) $(LDFLAGS) -o $@ $<
+	$(Q)$(CXX) -Iworkloads $(CXXFLAGS) $(LDFLAGS) -o $@ $<
 
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter-out %/modules.a,$(filter %.a,$^)) $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter-out %/modules.a,$(filter %.a,$^)) $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
 
 # The engines' options are fuzzed, too.
 $(B)/tests/test_fuzzed: $(CHECKED)/timing.a
@@ -177,12 +180,12 @@ $(B)/tests/test_fuzzed: CPPFLAGS += -Iprofiler
 
 $(B)/tests/test_timing_%: tests/c/test_timing_%.c $(CHECKED)/timing.a
 	@mkdir -p $(@D)
-	$(CC) -Iprofiler $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/timing.a $(LDLIBS)
+	$(Q)$(CC) -Iprofiler $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/timing.a $(LDLIBS)
 
 # Zydis makes both: what tests of copies link with.
 $(B)/tests/copies/%: tests/c/copies/%.c $(CHECKED)/copies.a $(CHECKED)/timing.a $(CHECKED)/modules.a
 	@mkdir -p $(@D)
-	$(CC) -Iprofiler -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(PFM_LIB) -lZydis -lZycore -ldw $(LDLIBS)
+	$(Q)$(CC) -Iprofiler -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(PFM_LIB) -lZydis -lZycore -ldw $(LDLIBS)
 
 # Programs that report whether copies disturb them, and what copies them.
 TORTURE := $(patsubst tests/torture/%,$(B)/tests/torture/%,$(basename $(filter-out \
@@ -190,15 +193,15 @@ TORTURE := $(patsubst tests/torture/%,$(B)/tests/torture/%,$(basename $(filter-o
 TORTURE_SHARED := $(B)/obj/tests/torture/torture.o $(B)/obj/tests/torture/account.o
 $(B)/tests/torture/%: tests/torture/%.c $(TORTURE_SHARED)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TORTURE_SHARED) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TORTURE_SHARED) $(LDLIBS)
 
 $(B)/tests/torture/%: tests/torture/%.cc
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -o $@ $< -lpthread
+	$(Q)$(CXX) $(CXXFLAGS) -o $@ $< -lpthread
 
 $(B)/tests/torture/copy: tests/torture/copy.c $(B)/obj/copies.a $(B)/obj/modules.a
 	@mkdir -p $(@D)
-	$(CC) -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+	$(Q)$(CC) -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
 
 torture: $(if $(COPIES),$(TORTURE))
 
@@ -209,11 +212,11 @@ c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf $(if $(COPIES),$(B)/t
 
 $(B)/tests/sve: tests/guest/arm64/sve.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 $(B)/tests/visit: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
 # The same for other CPUs.  aarch64 is run by an emulator of user programs: what holds for one CPU
 # only shows.  riscv64 is for QEMU's virtual machine, where a kernel counts TLB misses.
@@ -231,12 +234,12 @@ $(AARCH64)/emulate: Makefile
 	@mkdir -p $(@D)
 	libc=$$($(AARCH64_CC) -print-file-name=libc.so.6) && root=$$(readlink -f "$${libc%/*}/..") && \
 		printf '#!/bin/sh\nexec python3 -c "%s" qemu-aarch64 -L "%s" "$$@"\n' '$(EMULATE)' "$${root}" >$@
-	chmod +x $@
+	@chmod +x $@
 
 aarch64: $(AARCH64)/emulate
 	$(MAKE) B=$(AARCH64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(AARCH64_PFM) SANITIZE= programs c-tests
 
-riscv64:  ## build what runs in the emulated machine
+riscv64:
 	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
 	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
@@ -245,7 +248,7 @@ riscv64:  ## build what runs in the emulated machine
 # Everything that is C, for the emulated arm64 machine: with Valgrind's and libpfm4's arm64 packages.
 ARM64 := $(B)/arm64
 ARM64_ROOT ?= $(B)/guest/arm64
-arm64:  ## cross-build all C programs, the Valgrind tool too, for arm64 (tests/guest/arm64/fetch first)
+arm64:
 	@[ -e $(ARM64_ROOT)/pfm/libpfm.a ] || { echo "tlbcost: cannot build for arm64:" \
 		"no $(ARM64_ROOT)/pfm/libpfm.a (tests/guest/arm64/fetch $(ARM64_ROOT) gets it)" >&2; exit 1; }
 	$(MAKE) B=$(ARM64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(ARM64_ROOT)/pfm \
@@ -257,14 +260,14 @@ check-arm64: $(B)/venv/.check  ## all that is done in emulated arm64 machines wi
 	$(MAKE) arm64
 	TLBCOST_CHECK_ARM64=all $(B)/venv/bin/python -m pytest -rA tests/guest/arm64
 
-check-arm64-build:  ## install and build natively on Debian 12 for arm64, emulated (root, 12 minutes)
+check-arm64-build:
 	scripts/check-arm64-build
 
-guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
+guest:
 	tests/guest/fetch $(B)/guest
 	$(MAKE) riscv64
 
-guest-numa:  ## get what the tests on a machine with four nodes need (110 MB to download)
+guest-numa:
 	tests/guest/numa/fetch $(B)/guest/numa
 
 # All of them, or some, such as hot,shared (tests/guest/numa/steps.py).
@@ -296,13 +299,13 @@ $(B)/venv/.accuracy: $(B)/venv/.check
 	touch $@
 
 $(B)/tlbcost: scripts/tlbcost.in $(B)/venv/.run
-	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' \
+	$(Q)sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' \
 		-e 's|@REBUILD@|make -C $${here}/.. all|' $< >$@
-	chmod +x $@
+	@chmod +x $@
 
 # Of the parsers, so of all that could have options.
 $(B)/completions/tlbcost: scripts/completions $(B)/venv/.run $(wildcard estimate/tlbcost/*.py estimate/tlbcost/*/*.py)
-	$(B)/venv/bin/python $< $(@D)
+	$(Q)$(B)/venv/bin/python $< $(@D)
 
 install-deps:  ## install what building and running needs (apt; needs root)
 	scripts/install-deps
@@ -319,7 +322,7 @@ demo-review: install-deps  ## a capacity review of six services, into build/revi
 		--junit $(B)/review/review.xml --html $(B)/review/review.html doc/examples/review.toml
 
 # The picture of README.md: the top of that review's report.
-review-picture: demo-review  ## that review, and its picture for README.md (needs chromium)
+review-picture: demo-review
 	chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
 		--disable-background-networking --disable-component-update --disable-sync \
 		--hide-scrollbars --window-size=1100,950 --screenshot=doc/review.png $(B)/review/review.html \
@@ -382,85 +385,30 @@ c-lint:
 	find profiler/simulator -name '*.c' | $(EACH) $(CC) $(SIM_CPPFLAGS) $(SIM_CFLAGS) $(WARN)
 	find workloads tests/torture -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 
-bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
-	$(B)/venv/bin/python bench/simulator_slowdown.py
+# What each does, and how long it takes: doc/benchmarks.md, and the head of its file.
+bench: all $(B)/venv/.accuracy  ## a benchmark: make bench NAME=copies; without NAME: which there are
+	$(if $(NAME),$(B)/venv/bin/python bench/$(NAME).py $(ARGS),@grep -l __main__ bench/*.py | sed 's|bench/\(.*\).py|\1|')
 
-accuracy-inputs: $(INPUTS)  ## make what packaged programs of the suite read (220 MB)
+accuracy-inputs: $(INPUTS)
 
 accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, two to three hours)
 	scripts/install-deps --accuracy
 	$(B)/venv/bin/python bench/accuracy.py
 
-acceptance: all  ## the gain of a remedy against its prediction (writes doc/acceptance.md; root, quiet machine)
-	$(B)/venv/bin/python bench/acceptance.py
-
-accuracy-analysis: $(B)/venv/.accuracy  ## the analysis on 1,000 synthetic curves (ten minutes)
-	$(B)/venv/bin/python bench/analysis.py
-
-accuracy-published: $(B)/venv/.check  ## gains predicted from published walk shares
-	$(B)/venv/bin/python bench/published_gains.py
-
-bench-instructions: all  ## the simulator's instructions per lookup (the same on a busy machine; two minutes)
-	$(B)/venv/bin/python bench/simulator_instructions.py
-
-accuracy-packaged: all  ## estimates of packaged programs against pairs of runs (writes doc/accuracy.md; quiet, 20 minutes)
-	$(B)/venv/bin/python bench/packaged.py
-
-accuracy-machines: all  ## predictions for other machines against published tables (writes doc/accuracy-machines.md; five minutes)
-	$(B)/venv/bin/python bench/accuracy_machines.py
-
-bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
-	$(B)/venv/bin/python bench/machines.py
-
-bench-copies: all  ## what copies cost the program that is copied (writes doc/benchmarks.md; quiet, half an hour)
-	$(B)/venv/bin/python bench/copies.py
-
-bench-arms: all  ## what copies measure against whole runs in turns (writes doc/benchmarks.md; quiet, 20 minutes)
-	$(B)/venv/bin/python bench/arms.py
-
-bench-servers: all  ## what copies measure of a redis under load (writes doc/benchmarks.md; quiet, three minutes)
-	$(B)/venv/bin/python bench/servers.py
-
-bench-top: all $(B)/venv/.check  ## what tlbcost top uses with 500 processes (writes doc/benchmarks.md; quiet, three minutes)
-	$(B)/venv/bin/python bench/top.py
-
-bench-counts: all $(B)/venv/.check  ## a fleet's counts of 50 million rows (writes doc/benchmarks.md; quiet, six minutes)
-	$(B)/venv/bin/python bench/fleet_counts.py
-
-bench-page-sizes: all  ## the article's access patterns, simulated (writes doc/page-sizes.md; two minutes)
-	$(B)/venv/bin/python bench/page_sizes.py
-
-bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, two minutes)
-	$(B)/venv/bin/python bench/overlap.py
-
-schemas: $(B)/venv/.run  ## write data/schema from the documents' types
-	$(B)/venv/bin/python bench/schemas.py
-
+KILLS ?= 1000
+ESTIMATES ?= 200
 soak-copies: all torture  ## more than 10,000 copies of programs that notice disturbances (half an hour)
 	TORTURE_COPIES=$(or $(COPIES_OF_EACH),1000) bats tests/bats/torture.bats
+
+soak: all $(B)/venv/.check  ## KILLS SIGKILLs at random instants, ESTIMATES in a row and 8 at once: does anything stay? (root, hours)
+	$(B)/venv/bin/python tests/soak/kills.py --kills $(KILLS)
+	$(B)/venv/bin/python tests/soak/estimates.py --estimates $(ESTIMATES)
 
 deb:  ## Debian packages for Debian 12 and 13, into build/deb (root; RELEASES=trixie: that alone)
 	scripts/deb build $(RELEASES)
 
 check-deb:  ## those, installed, used, upgraded and purged where nothing else is (root, ten minutes)
 	scripts/deb check $(RELEASES)
-
-KILLS ?= 1000
-soak-kills: all $(B)/venv/.check  ## SIGKILL at KILLS random instants: does anything stay? (root, an hour or two)
-	$(B)/venv/bin/python tests/soak/kills.py --kills $(KILLS)
-
-soak-arms: all  ## a thousand arms of all programs of the suite: does any hang? (writes doc/benchmarks.md; 20 minutes)
-	$(B)/venv/bin/python bench/soak_arms.py
-
-ESTIMATES ?= 200
-soak-estimates: all $(B)/venv/.check  ## estimates in a row and 8 at once: does anything grow? (an hour)
-	$(B)/venv/bin/python tests/soak/estimates.py --estimates $(ESTIMATES)
-
-check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
-	$(B)/venv/bin/python bench/check_events.py
-
-bench-calibrator: all  ## ten full calibrations, five with other programs alongside (20 minutes)
-	$(B)/venv/bin/python bench/calibrator.py
 
 # RELEASE=1.2.0 for another version than the file VERSION has.
 release: $(B)/venv/.release  ## date the changelog, commit that, write archive, checksums, SBOM into build/release
@@ -475,7 +423,10 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top accuracy-packaged bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: all aarch64 accuracy accuracy-inputs analyze arm64 bench c-lint c-tests c-workloads check check-arm64 \
+	check-arm64-build check-deb check-long check-numa check-releases clean deb demo demo-review fuzz guest \
+	guest-numa help install install-deps lint programs release review-picture riscv64 simulator soak soak-copies \
+	torture under-fire workloads
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

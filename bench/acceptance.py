@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Does the remedy for a file in /dev/shm give what was predicted? Into doc/acceptance.md.
 
-    make acceptance     (root, a quiet machine, three minutes)
+    make bench NAME=acceptance     (root, a quiet machine, three minutes)
 
 A numpy program that indexes a file of /dev/shm at random is estimated; then each remedy that the
 report gives for the file is followed, and the program runs on base and on huge pages in turn.
@@ -117,7 +117,8 @@ def page(report: dict[str, Any], advice: dict[str, Any], rows: Sequence[str]) ->
     return f"""<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # A slow file in /dev/shm, found and fixed
 
-`make acceptance` estimates a numpy program that indexes a file in /dev/shm at random, follows each
+`make bench NAME=acceptance` estimates a numpy program that indexes a file in /dev/shm at random,
+follows each
 remedy that the report gives for the file to the letter, and runs the program on base and on huge
 pages in turn. tests/bats/sneaky.bats proves that the file is on huge pages then.
 

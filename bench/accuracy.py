@@ -17,16 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from tlbcost.accuracy.checks import Record
-from tlbcost.accuracy.errors import Accuracy, accuracy
-from tlbcost.accuracy.figure import draw_record
+from tlbcost.accuracy.checks import Accuracy, Record, accuracy
 from tlbcost.accuracy.record import RECORD, format_record, read_record
-from tlbcost.accuracy.report import markdown
+from tlbcost.accuracy.report import draw_record, markdown
 from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.output import write_file
 from tlbcost.processors.published import record_name
 from tlbcost.system.machine import current_machine
-from tlbcost.validation.suite import read_suite
+from tlbcost.validation.session import read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 

@@ -20,8 +20,7 @@ from tlbcost.common import formats, paths, units
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import read_table
-from tlbcost.machines.effects import effect_of, spread, total
-from tlbcost.machines.gain import MachineResult, results
+from tlbcost.machines.gain import MachineResult, effect_of, results, spread, total
 from tlbcost.machines.one_pass import Pass, plan_pass
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, OtherMachine, machine_named
 from tlbcost.pagesizes.published import published, ratio_of

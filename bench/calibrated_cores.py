@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from tlbcost.calibration.costs import cost_at
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.run import level_options
-from tlbcost.validation.suite import Task, read_suite
+from tlbcost.validation.session import Task, read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy-machines.md"

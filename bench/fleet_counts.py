@@ -129,7 +129,7 @@ def main() -> int:
         return 1
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
     lines = [
-        f"Measured by `make bench-counts` on {now()[:10]} with tlbcost {version()}, on "
+        f"Measured by `make bench NAME=fleet_counts` on {now()[:10]} with tlbcost {version()}, on "
         f"{current_machine().cpu_name} with {os.cpu_count()} CPUs.",
         "",
         "| rows | files | on disk | hosts | estimates | left out | time | largest resident set |",

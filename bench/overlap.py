@@ -23,9 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from overlap_table import Case, Row, draw, format_record, markdown, read_rows
-from tlbcost.calibration.cache import look_up
-from tlbcost.calibration.costs import cost_at
-from tlbcost.calibration.file import machine_of
+from tlbcost.calibration.file import look_up, machine_of
+from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.interval import Interval

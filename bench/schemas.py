@@ -11,8 +11,8 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.code_profile import CodeProfileDocument
 from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
-from tlbcost.counters.count_document import CountDocument
-from tlbcost.counters.profile_document import ProfileDocument
+from tlbcost.counters.count_report import CountDocument
+from tlbcost.counters.profile import ProfileDocument
 from tlbcost.doctor.check import Examination
 from tlbcost.fleet.document import FleetDocument
 from tlbcost.live.document import TopDocument
@@ -23,7 +23,7 @@ from tlbcost.numa.study import Study
 from tlbcost.numa.watch.document import WatchDocument
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
-from tlbcost.report.comparison_document import ComparisonDocument
+from tlbcost.report.comparison import ComparisonDocument
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.gate import ReviewComparison
 from tlbcost.review.plan import Plan

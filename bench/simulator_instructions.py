@@ -2,7 +2,8 @@
 """How many instructions does the simulator execute for each lookup in a hash table?
 
 Unlike times they are the same in every run, so that two builds can be compared on a busy machine:
-`make bench-instructions`, or this program with the libexec/valgrind folders of both builds. The
+`make bench NAME=simulator_instructions`, or this program with the libexec/valgrind folders of both
+builds. The
 simulator runs in QEMU's emulator of user programs. What it needs to start is left out: the
 figures are of a longer run less a shorter one. Takes two minutes for each build.
 """

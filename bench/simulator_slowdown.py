@@ -197,7 +197,8 @@ def report(measured: list[Case], valgrind: Path, rounds: int) -> str:
     lines = [
         "# How much slower a program runs while it is simulated",
         "",
-        f"Measured by `make bench` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} with tlbcost "
+        f"Measured by `make bench NAME=simulator_slowdown` on "
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d} with tlbcost "
         f"{paths.version()}, {version.strip() or 'valgrind'},",
         f"on {cpu_name()} with {os.cpu_count()} CPUs, kernel {platform.release()}.",
         f"Each program ran alternately natively and simulated, rounds: {rounds}. Slowdown is the",

@@ -28,7 +28,7 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
-from tlbcost.validation.suite import Task, check_there, read_suite
+from tlbcost.validation.session import Task, check_there, read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "benchmarks.md"

@@ -40,12 +40,12 @@ else
 
 $(B)/sim/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -MMD -MP $(SIM_CPPFLAGS) $(SIM_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) -MMD -MP $(SIM_CPPFLAGS) $(SIM_CFLAGS) -c -o $@ $<
 
 # -u _start pulls Valgrind's own entry point out of the core's library.
 $(SIM)/tlbsim-$(VG_PLATFORM): $(SIM_OBJECTS) $(VG_LIBS)
 	@mkdir -p $(@D)
-	$(CC) -static -nodefaultlibs -nostartfiles -no-pie -u _start -Wl,--build-id=none \
+	$(Q)$(CC) -static -nodefaultlibs -nostartfiles -no-pie -u _start -Wl,--build-id=none \
 		-Wl,-Ttext-segment=$(VG_TEXT) -o $@ $(SIM_OBJECTS) $(VG_LIBS) -lgcc $(VG_GCC)
-	ln -sf $(VG_RUN)/vgpreload_core-$(VG_PLATFORM).so $(VG_RUN)/default.supp $(@D)/
+	@ln -sf $(VG_RUN)/vgpreload_core-$(VG_PLATFORM).so $(VG_RUN)/default.supp $(@D)/
 endif
