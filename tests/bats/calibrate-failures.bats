@@ -270,20 +270,6 @@ need_spare_cpu() {
 	done
 }
 
-@test "a full disk is an error, and leaves no part of a file" {
-	[[ -c /dev/full ]] || skip "needs /dev/full"
-	run -1 --separate-stderr bash -c '"$@" --output - >/dev/full' - "${PROBE}" "${SHORT[@]}"
-	[[ ${stderr} == "tlbcost: -: No space left on device" ]]
-	need_root
-	local disk=${BATS_TEST_TMPDIR}/disk
-	mkdir "${disk}"
-	mount -t tmpfs -o size=4k,nr_inodes=3 tlbcost-test "${disk}" 2>/dev/null || skip "cannot mount a tmpfs"
-	RESTORE+=("umount ${disk@Q}")
-	run -1 --separate-stderr "${PROBE}" --measure near --sweeps 3 --output "${disk}/s.tsv"
-	[[ ${stderr} == "tlbcost: ${disk}/s.tsv: No space left on device" ]]
-	[[ -z $(ls -A "${disk}") ]]
-}
-
 @test "where code may not be made, the code side is left out, and that is said" {
 	# Memory-deny-write-execute, as services and SELinux have it: Linux 6.3.
 	cat >"${BATS_TEST_TMPDIR}/deny" <<-'END'

@@ -267,21 +267,6 @@ two_lines() { # <file>
 	wait_until has_ended "$(<program)"
 }
 
-@test "count: a full disk: 125, a message, and nothing left behind" {
-	need_root
-	mkdir full
-	mount -t tmpfs -o size=8k tlbcost-test full 2>/dev/null || skip "cannot mount a tmpfs"
-	head -c 8k /dev/zero >full/filler || true
-	local option
-	for option in --json --table --output; do
-		run -125 "${COUNT[@]}" "${option}" full/file -e page_faults -- true
-		[[ ${output} == *"cannot write full/file: No space left on device"*"hint: "* ]]
-		[[ $(ls full) == filler ]]
-		# The report is not lost with it.
-		[[ ${option} == --output || ${output} == *"page_faults"*"100 %"* ]]
-	done
-}
-
 @test "count: files that cannot be written are refused before the program runs" {
 	local option
 	for option in --json --table --output; do

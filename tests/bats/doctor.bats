@@ -80,39 +80,9 @@ print(eval(sys.argv[2]))' "$@"
 	[[ ${output} == *"-B simulator"* ]]
 }
 
-@test "doctor: an unwritable JSON file is an error with a hint, and leaves nothing" {
-	run -1 "${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/no/d.json"
-	[[ ${output} == "tlbcost: cannot write "*": no such folder: "* ]]
-	[[ ${output} == *"tlbcost: hint: "* ]]
-	[[ ! -e ${BATS_TEST_TMPDIR}/no ]]
-}
-
-@test "doctor: a device is written to, not replaced" {
-	mkfifo "${BATS_TEST_TMPDIR}/fifo"
-	cat "${BATS_TEST_TMPDIR}/fifo" >"${BATS_TEST_TMPDIR}/read" 3>&- &
-	"${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/fifo" >/dev/null
-	wait $!
-	[[ -p ${BATS_TEST_TMPDIR}/fifo ]]
-	run -0 json "${BATS_TEST_TMPDIR}/read" 'd["format"]'
-	[[ ${output} == "tlbcost doctor 1" ]]
-}
-
 @test "doctor: changes nothing: not even the cache folder is made" {
 	"${BUILD}/tlbcost" doctor >/dev/null
 	[[ ! -e ${XDG_CACHE_HOME} ]]
-}
-
-@test "doctor: a reader that goes away is no traceback" {
-	# shellcheck disable=SC2312  # the status is not asked for
-	"${BUILD}/tlbcost" doctor 2>"${BATS_TEST_TMPDIR}/error" | true
-	[[ ! -s ${BATS_TEST_TMPDIR}/error ]]
-}
-
-@test "doctor: a full disk is an error with its reason" {
-	[[ -c /dev/full ]] || skip "needs /dev/full"
-	# shellcheck disable=SC2016  # expands in the inner shell
-	run -1 bash -c '"$1" doctor >/dev/full' - "${BUILD}/tlbcost"
-	[[ ${output} == "tlbcost: cannot write standard output: No space left on device"* ]]
 }
 
 @test "doctor: the wrong option is a usage error" {

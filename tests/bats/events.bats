@@ -75,14 +75,6 @@ print(counters["way"], counters["missing_events"], counters["translation_fractio
 	run -2 "${BUILD}/tlbcost" events --perf-stat --list
 }
 
-@test "events: a full disk is reported" {
-	[[ -w /dev/full ]] || skip "no /dev/full"
-	run -1 --separate-stderr "${BUILD}/tlbcost" events --pmu zen4 --json /dev/full
-	[[ ${stderr_lines[0]} == "tlbcost: cannot write /dev/full: No space left on device" ]]
-	run -1 bash -c '"$1" events --list >/dev/full' _ "${BUILD}/tlbcost"
-	[[ ${output} == *"No space left on device"* ]]
-}
-
 @test "events: each row encodes: libpfm4 knows the string, or the code is used" {
 	need_built libexec/tlbcost-count
 	run -0 "${BUILD}/venv/bin/python" "${TREE}/bench/check_events.py" --installed

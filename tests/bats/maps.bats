@@ -231,21 +231,6 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	done
 }
 
-@test "a full disk is reported: 1 of a process, 125 of a program" {
-	[[ -w /dev/full ]] || skip "no /dev/full"
-	local option
-	start shared
-	for option in --json --output; do
-		run -1 --separate-stderr "${MAPS[@]}" "${option}" /dev/full "${pid}"
-		[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-		run -125 --separate-stderr "${MAPS[@]}" "${option}" /dev/full -- "${MEMORY}" shared 1000
-		[[ ${stderr} == *"tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-	done
-	run -1 --separate-stderr bash -c '"$@" >/dev/full' - "${MAPS[@]}" "${pid}"
-	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device"* ]]
-	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 1000
-}
-
 @test "a process started by a symlink has the symlink's name" {
 	ln -s "$(type -P sleep)" server
 	./server 600 3>&- &

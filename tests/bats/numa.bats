@@ -184,26 +184,6 @@ nobody_is_left() {
 	done
 }
 
-@test "a full disk is reported, and leaves no part of a report" {
-	[[ -w /dev/full ]] || skip "no /dev/full"
-	run -125 --separate-stderr "${NUMA[@]}" --json /dev/full -- true
-	[[ ${stderr} == *"program true"*"cannot write /dev/full: No space left on device"*"hint: "* ]]
-	run -125 --separate-stderr "${NUMA[@]}" --output /dev/full -- true
-	[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-	# With nowhere to say it, the exit code says it.
-	run -125 bash -c '"$@" 2>/dev/full' - "${NUMA[@]}" -- true
-	need_root
-	mkdir disk
-	mount -t tmpfs -o size=4k tlbcost-test disk 2>/dev/null || skip "cannot mount a tmpfs"
-	head -c 4k /dev/zero >disk/filler || true
-	run "${NUMA[@]}" --json disk/study.json -- true
-	local left
-	left=$(ls -A disk)
-	umount disk
-	((status == 125))
-	[[ ${left} == filler ]]
-}
-
 @test "simulator: options that make no sense are refused" {
 	local option
 	for option in --placement=1 --placement=0:0:0 --placement=10:5:6 --placement=x:0:1 \

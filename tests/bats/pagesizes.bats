@@ -202,25 +202,6 @@ ended_with() { # <exit code>
 	as_before
 }
 
-@test "pagesizes: a full disk is reported, and the pools are as they were" {
-	need_pool
-	[[ -w /dev/full ]] || skip "no /dev/full"
-	local few=("${PAGESIZES[@]}" --only 9 --size 2M)
-	ln -s /dev/full figure.png
-	run --separate-stderr -1 "${few[@]}" --json /dev/full
-	[[ ${output} == *"time over 4 KiB"* ]]
-	[[ ${stderr} == *"tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-	if type -P gnuplot >/dev/null; then
-		run --separate-stderr -1 "${few[@]}" --plot figure.png
-		[[ ${stderr} == *"tlbcost: cannot write figure.png: No space left on device"*"hint: "* ]]
-		# What is no file is not replaced by one.
-		[[ -L figure.png && -c /dev/full ]]
-	fi
-	run --separate-stderr -1 bash -c '"$@" >/dev/full' - "${few[@]}"
-	[[ ${stderr} == *"tlbcost: cannot write standard output: No space left on device"* ]]
-	as_before
-}
-
 @test "page-patterns: fails where its memory is not on the pages asked for" {
 	run -2 "${PATTERNS}" --pattern 12
 	run -2 "${PATTERNS}" --page 3k

@@ -183,15 +183,6 @@ page_bytes() {
 	[[ ${output} == *"at most 30 s"* ]]
 }
 
-@test "tlbmiss_cost.sh: a full disk behind standard output is an error" {
-	[[ -c /dev/full ]] || skip "needs /dev/full"
-	fake_probe 18
-	run -1 --separate-stderr bash -c '"$1" >/dev/full' - "${COST}"
-	[[ ${stderr} == *"tlbcost: cannot write standard output" ]]
-	run -1 --separate-stderr bash -c '"$1" >/dev/full' - "${RUN}"
-	[[ ${stderr} == *"tlbcost: cannot write standard output"* ]]
-}
-
 # End a script by a signal to it alone, while its probe is at work; prints the code and who is left.
 signalled() { # <signal> <script>
 	fake_code "echo \$\$ >${BATS_TEST_TMPDIR@Q}/pid; exec sleep 1000"

@@ -146,15 +146,6 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	[[ ${stderr} == *"no such folder"* ]]
 }
 
-@test "a full disk" {
-	[[ -w /dev/full ]] || skip "no /dev/full"
-	local option
-	for option in --json --output --openmetrics; do
-		run -1 --separate-stderr "${TOP[@]}" --once --interval 0.1s "${option}" /dev/full
-		[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-	done
-}
-
 # bats test_tags=long
 @test "a full disk on a terminal: it ends, and the terminal is as it was" {
 	[[ -w /dev/full ]] || skip "no /dev/full"

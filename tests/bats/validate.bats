@@ -222,13 +222,6 @@ kill_a_stream() {
 	[[ ! -e picture.svg ]]
 }
 
-@test "a full disk is reported, and leaves no file" {
-	[[ -e /dev/full ]] || skip "needs /dev/full"
-	record
-	run -1 "${VALIDATE[@]}" --from record.tsv --output /dev/full
-	[[ ${lines[0]} == "tlbcost: cannot write /dev/full: No space left on device" ]]
-}
-
 @test "options without a meaning are refused" {
 	local options
 	while read -r -a options; do

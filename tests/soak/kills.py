@@ -63,6 +63,7 @@ def kinds(costs: str = "") -> dict[str, list[str]]:
                               "--rounds", "3"],
         "pagesizes": ["pagesizes", "--rounds", "3", "--accesses", "20000", "--only", "10",
                       "--size", "2M"],
+        "run --thp": ["run", "--thp", *shell, lookup],
         "estimate": ["estimate", "--calibration", costs, "--runs", "2", *shell, lookup],
     }  # fmt: skip
 
