@@ -46,6 +46,8 @@ _LONG_S = 6.0
 _MOST_RUNS = 20
 _REPEATED_S = 7.0
 _MOST_LONG_RUNS = 4
+# A process on busy CPUs is followed again for more copies of it: so often in all.
+_MOST_FOLLOWS = 4
 # Of more than one run copies are made for so long.
 _RUNS_S = 24.0
 _COPIES = 8
@@ -136,10 +138,25 @@ def follow_running(
 ) -> tuple[FollowedProcess, ProgramRuns]:
     assert plan.copies is not None
     seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
-    followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
-    [outcome] = without_copies_of([folder], [Outcome(followed.run, "", None, 0, None, None)])
+    # Not at the top: pandas takes memory.
+    from tlbcost.copies.tables import read_tables
+
+    folders: list[Path] = []
+    outcomes: list[Outcome] = []
+    while True:
+        folders.append(_new_folder(folder))
+        followed = follow_process(pid, plan.copies, folders[-1], seconds, children=request.children)
+        outcomes.append(Outcome(followed.run, "", None, 0, None, None))
+        tables = read_tables(folders)
+        # Ended by Ctrl-C, or with the process.
+        early = followed.run.wall_ns < 0.9e9 * seconds
+        few = too_few(tables) is not None and more_may_do(tables, measured=True)
+        if early or not few or len(folders) == _MOST_FOLLOWS:
+            break
+        say("the CPUs are busy, and too few copies could be followed yet: once more")
+    outcomes = without_copies_of(folders, outcomes)
     simulation, copied, why = said_by_copies(
-        plan.copies, [folder], [outcome], followed.path, followed.seen, str(followed.path)
+        plan.copies, folders, outcomes, followed.path, followed.seen, str(followed.path)
     )
     if why is not None:
         raise TlbcostError(
@@ -147,10 +164,11 @@ def follow_running(
             "follow it longer (--seconds 120), or under more load",
             CANNOT_MEASURE,
         )
-    assert outcome.run is not None
-    measured = measure_process(request, pid, folder, outcome.run, copied)
+    [run, *_] = (outcome.run for outcome in outcomes)
+    assert run is not None
+    measured = measure_process(request, pid, folder, run, copied)
     return followed, ProgramRuns(
-        (outcome,), None, simulation, followed.seen, copied=copied, measured=measured
+        tuple(outcomes), None, simulation, followed.seen, copied=copied, measured=measured
     )
 
 
@@ -377,29 +395,35 @@ def _copies_of_process(
     request: EstimateRequest, pid: int, folder: Path, run: Run, calls: int
 ) -> MeasuredGain | str:
     # Not at the top: pandas takes memory, which a program with a limit needs.
-    from tlbcost.measured.arms import measured_in_arms
+    from tlbcost.measured.arms import copies_in, measured_in_arms
 
     seconds = _SECONDS if request.seconds is None else request.seconds
     say(
         f"measuring process {pid}: its copies do the same work on base and on huge pages"
         + ("; its system calls are recorded, 0.3 s at a time" if calls else "")
     )
-    tables = _new_folder(folder)
-    tool = arms_tool(tables, _COPIES, run.cpu_ns, calls, also=request.also)
-    words = [*tool, "--pid", str(pid)]
-    words += [
-        "--seconds",
-        str(max(1, round(seconds))),
-        *(["--children"] if request.children else []),
-    ]
-    code, said = run_tool(words)
-    note_end(pid)
-    if code == CANNOT_MEASURE:
-        return "the process may not be copied"
-    if code != 0:
-        say(said)
-        raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
-    return measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1), request.also)
+    folders: list[Path] = []
+    while True:
+        folders.append(_new_folder(folder))
+        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, also=request.also)
+        words = [*tool, "--pid", str(pid), "--seconds", str(max(1, round(seconds)))]
+        if request.children:
+            words.append("--children")
+        began = time.monotonic()
+        code, said = run_tool(words)
+        note_end(pid)
+        if code == CANNOT_MEASURE:
+            return "the process may not be copied"
+        if code != 0:
+            say(said)
+            raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
+        found = measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1), request.also)
+        early = time.monotonic() - began < 0.9 * seconds
+        if isinstance(found, MeasuredGain) or early or not copies_in(folders):
+            return found
+        if len(folders) == _MOST_FOLLOWS:
+            return found
+        say(f"the CPUs are busy ({found}): once more")
 
 
 def _copies_of_runs(
