@@ -2,7 +2,8 @@
 """Faults planted one by one into a copy of the tree: does the first tier of tests find them?
 
 Prints a row for each: the room, the fault, and the test that found it, or nothing. Python's are
-shown to pytest, C's to the C tests and then to bats. Takes an hour; `--only N,M` takes some.
+shown to pytest, first to the room's own tests, C's to the C tests and then to bats. Takes half an
+hour; `--only N,M` takes some.
 """
 
 from __future__ import annotations
@@ -86,8 +87,10 @@ def file_of(tree: Path, line: str) -> Path:
 def tests(tree: Path, path: Path) -> str:
     """What found it; empty: nothing did."""
     if path.suffix == ".py":
-        words = ["build/venv/bin/pytest", "-q", "-x", "-m", "not long", "tests/python"]
-        return _output(tree, words)
+        words = ["build/venv/bin/pytest", "-q", "-x", "-m", "not long"]
+        room = Path("tests/python") / path.relative_to(tree).parts[2]
+        own = _output(tree, [*words, str(room)]) if (tree / room).is_dir() else ""
+        return own or _output(tree, [*words, "tests/python"])
     built = subprocess.run(
         ["make", "-j2", "all", "c-tests"], cwd=tree, capture_output=True, check=False, text=True
     )

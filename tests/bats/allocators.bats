@@ -11,15 +11,7 @@ THP=/sys/kernel/mm/transparent_hugepage
 LIBRARIES=/usr/lib/$(uname -m)-linux-gnu
 
 setup_file() {
-	PROGRAMS=$(mktemp -d /tmp/tlbcost-allocators.XXXXXX)
-	chmod 0755 "${PROGRAMS}"
-	export PROGRAMS MEMORY=${PROGRAMS}/memory
-	type -P cc >/dev/null || return 0
-	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${BATS_TEST_DIRNAME}/../backing/memory.c"
-}
-
-teardown_file() {
-	rm -rf "${PROGRAMS}"
+	make_memory allocators
 }
 
 setup() {

@@ -100,6 +100,69 @@ wait_until() { # <command> [<argument>...]
 	done
 }
 
+# The program ${pid} has ended with this code; if not, what it said is shown.
+ended_with() { # <exit code>
+	local code=0
+	wait "${pid}" || code=$?
+	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
+}
+
+# What puts settings back when the test is over: one that is killed cannot do it itself.
+keep() { # <command>...
+	local test=${BASHPID}
+	(
+		trap '' INT TERM HUP
+		exec 3>&- >/dev/null 2>&1
+		while kill -0 "${test}" && [[ ! -e ${BATS_TEST_TMPDIR}/over ]]; do sleep 0.1; done
+		"$@"
+	) &
+	KEEPER=$!
+}
+
+end_keeper() {
+	[[ -n ${KEEPER:-} ]] || return 0
+	: >"${BATS_TEST_TMPDIR}/over"
+	wait "${KEEPER}"
+}
+
+# tests/backing's program and its like in a folder of their own: those of bats are closed to others,
+# who run them, too.
+make_memory() { # <name of the folder>
+	PROGRAMS=$(mktemp -d "/tmp/tlbcost-$1.XXXXXX")
+	chmod 0755 "${PROGRAMS}"
+	export PROGRAMS MEMORY=${PROGRAMS}/memory
+	type -P cc >/dev/null || return 0
+	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${TREE}/tests/backing/memory.c"
+}
+
+teardown_file() {
+	[[ -z ${PROGRAMS-} ]] || rm -rf "${PROGRAMS}"
+}
+
+# Simulate a program by the tool alone, with TOOL's options; its tables are in ${COUNTS}.
+simulate() { # [<option of the tool>...] -- <program> [<argument>...]
+	local options=()
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	rm -rf "${COUNTS}"
+	mkdir "${COUNTS}"
+	VALGRIND_LIB=${TLBSIM_LIB:-${BUILD}/libexec/valgrind} valgrind.bin --tool=tlbsim --vgdb=no \
+		--trace-children=yes --counts-dir="${COUNTS}" "${TOOL[@]}" "${options[@]}" "$@"
+}
+
+# The counts as text, without what differs from run to run.
+# shellcheck disable=SC2312  # no files are no counts
+anonymous_counts() {
+	local file
+	# In the order of the processes' start, which their numbers give.
+	while IFS= read -r file; do
+		sed -E '/^# (pid|parent_pid):/d' "${file}"
+	done < <(find "${COUNTS}" -name 'counts.*.tsv' | sort -t . -k 2n -k 3n)
+}
+
 # Whether a process is stopped, by a signal or its tracer.
 is_stopped() { # <pid>
 	grep -q '^State:.[tT]' "/proc/$1/status"

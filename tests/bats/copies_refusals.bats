@@ -68,16 +68,6 @@ refused() { # <reason> [<command>...]
 	refused hugetlb
 }
 
-@test "a ring of io_uring" {
-	start io_uring
-	refused io_uring
-}
-
-@test "a handler of page faults" {
-	start userfaultfd
-	refused userfaultfd
-}
-
 @test "a debugger" {
 	start traced
 	refused traced

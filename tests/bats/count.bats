@@ -7,16 +7,13 @@
 load common
 
 setup() {
-	need_built tlbcost libexec/tlbcost-count venv/bin/python
+	need_built tlbcost libexec/tlbcost-count venv/bin/python tests/pages
 	COUNT=("${BUILD}/tlbcost" count)
+	PAGES=${BUILD}/tests/pages
 	unset TLBCOST_ROOT
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
 	mkdir "${TMPDIR}"
 	cd "${BATS_TEST_TMPDIR}" || return
-}
-
-teardown() {
-	umount "${BATS_TEST_TMPDIR}/full" 2>/dev/null || true
 }
 
 # A tlbcost whose tlbcost-count is the fake, which prints what the JSON says.
@@ -29,31 +26,6 @@ made_up() { # <JSON>
 	printf '%s\n' "$1" >fake.json
 	rm -f fake.json.calls
 	COUNT=("${PWD}/home/build/tlbcost" count --pmu skl)
-}
-
-# A program that touches this many pages, between two files that the test makes.
-pages() { # <pages>
-	cat >pages.c <<-'C'
-		#include <stdlib.h>
-		#include <sys/mman.h>
-		#include <unistd.h>
-		int main(int argc, char **argv)
-		{
-			long n = atol(argv[1]);
-			char *p = mmap(NULL, (size_t)n * 4096, PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-			madvise(p, (size_t)n * 4096, MADV_NOHUGEPAGE);
-			while (argc > 2 && access(argv[2], F_OK) != 0)
-				usleep(10000);
-			for (long i = 0; i < n; i++)
-				p[i * 4096] = 1;
-			while (argc > 3 && access(argv[3], F_OK) != 0)
-				usleep(10000);
-			return 0;
-		}
-	C
-	cc -O1 -o pages pages.c
 }
 
 # The value of a Python expression over the report of --json, called `report`.
@@ -72,10 +44,8 @@ number_of() { # <event>: its count in $output
 }
 
 @test "count: what the kernel counts, with the program's own output and exit code" {
-	need_program cc
-	pages 1000
 	run --separate-stderr -7 "${COUNT[@]}" -e page_faults,task_clock_ns -- \
-		sh -c './pages 1000; cat; echo error >&2; exit 7' <<<"from the caller"
+		sh -c '"$1" self 1000; cat; echo error >&2; exit 7' sh "${PAGES}" <<<"from the caller"
 	[[ ${output} == "from the caller" ]]
 	# shellcheck disable=SC2154  # set by run
 	[[ ${stderr} == error* ]]
@@ -112,17 +82,6 @@ number_of() { # <event>: its count in $output
 	nothing_left
 }
 
-@test "count: programs that do not start: 126 and 127, one message" {
-	run -127 "${COUNT[@]}" -e page_faults -- no-such-program
-	[[ ${output} == *"no such program on PATH"* ]]
-	printf '#!/no/such/interpreter\n' >script
-	chmod +x script
-	run -127 "${COUNT[@]}" -e page_faults -- ./script
-	[[ ${output} == *"its interpreter /no/such/interpreter does not exist"* ]]
-	run -126 "${COUNT[@]}" -e page_faults -- /tmp
-	nothing_left
-}
-
 @test "count: every run reads the same input, and only the first one is seen" {
 	run --separate-stderr -0 "${COUNT[@]}" --runs 3 --prepare 'echo prepared >>prepared' \
 		-e page_faults -- sh -c 'tee -a seen' < <(echo line)
@@ -152,10 +111,8 @@ number_of() { # <event>: its count in $output
 }
 
 @test "count: intervals come as rows, and add up to the whole" {
-	need_program cc
-	pages 500
 	run -0 "${COUNT[@]}" -I 50 --output report.txt --json report.json -e page_faults -- \
-		sh -c 'for i in 1 2 3 4 5 6; do ./pages 500; sleep 0.05; done'
+		sh -c 'for i in 1 2 3 4 5 6; do "$1" self 500; sleep 0.05; done' sh "${PAGES}"
 	[[ ${output} == "" ]]
 	output=$(<report.txt)
 	local sum
@@ -182,16 +139,16 @@ two_lines() { # <file>
 }
 
 @test "count: a running process until it ends" {
-	need_program cc
-	pages 1000
 	need_children
-	./pages 1000 begin end 3>&- &
+	mkfifo in
+	"${PAGES}" request 1000 <in >out 3>&- &
 	local program=$! counter
-	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt 3>&- &
+	exec 8>in
+	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt 3>&- 8>&- &
 	counter=$!
 	wait_until counters_wait "${counter}"
-	: >begin
-	: >end
+	echo go >&8
+	exec 8>&-
 	wait "${program}"
 	wait "${counter}"
 	output=$(<report.txt)
@@ -222,13 +179,6 @@ two_lines() { # <file>
 	[[ ${output} == *"the whole system, while this ran: sh -c "* ]]
 	[[ ${output} == *"user and kernel mode"* ]]
 	(($(number_of page_faults) > 0))
-}
-
-@test "count: a cgroup that is not there" {
-	run -125 "${COUNT[@]}" --cgroup /no/such/cgroup -e page_faults -- touch started
-	[[ ${output} == *"/no/such/cgroup"*"No such file or directory"* ]]
-	[[ ! -e started ]]
-	nothing_left
 }
 
 @test "count: Ctrl-C is the program's, and its counts are reported" {
@@ -306,12 +256,6 @@ two_lines() { # <file>
 	nothing_left
 }
 
-@test "count: runs that were not alike are reported" {
-	made_up '{"counters": 4, "counts": {"cycles": [1000000, 1200000]}}'
-	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles,walks_completed -- true
-	[[ ${output} == *"note: cycles differ by 20 % between run 0 (1 M) and run 1 (1.2 M)"* ]]
-}
-
 @test "count: a program that cannot be repeated needs --multiplex" {
 	made_up '{"counters": 4, "running": {"walk_active_cycles.load": 0.5},
 		"counts": {"walk_active_cycles.load": 400}}'
@@ -324,64 +268,6 @@ two_lines() { # <file>
 		sh -c "${program}"
 	[[ $(number_of walk_active_cycles.load) == 800 ]]
 	[[ ${output} == *"had a counter for a part of the time"*"scaled up"* ]]
-}
-
-@test "count: a formula without one of its events has no value" {
-	made_up '{"states": {"walk_active_cycles.store": ["unsupported", 2]}}'
-	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles -- true
-	[[ ${output} =~ [^_]share\ +NA ]]
-	[[ ${output} =~ code_share\ +100\ % ]]
-}
-
-@test "count: counters that open and count nothing are none" {
-	made_up '{"counts": {"cycles": 0}}'
-	run -4 "${COUNT[@]}" -e cycles,walk_active_cycles -- true
-	[[ ${output} == *"the counter of cycles opens, but counts nothing"* ]]
-}
-
-@test "count: garbage from the counting program is an error, not a report" {
-	local raw
-	for raw in '"raw": ""' '"raw": "garbage\n"' '"raw": "# tlbcost counters 1\n"'; do
-		made_up "{${raw}}"
-		run -125 "${COUNT[@]}" -e cycles --json report.json -- true
-		[[ ${output} == "tlbcost: cannot count: tlbcost-count wrote a table with a defect: "* ]]
-		[[ ! -e report.json ]]
-	done
-	made_up '{"exit": 99}'
-	run -125 "${COUNT[@]}" -e cycles -- true
-	[[ ${output} == *"exited with 99"* ]]
-	rm home/build/libexec/tlbcost-count
-	run -125 "${COUNT[@]}" -e cycles -- true
-	[[ ${output} == *"tlbcost-count: No such file or directory"*"hint: "* ]]
-	nothing_left
-}
-
-@test "count: a foreign event table is reported" {
-	made_up '{}'
-	"${COUNT[0]}" doctor --json doctor.json >/dev/null || true
-	run -0 "${COUNT[@]}" -e cycles -- true
-	[[ $(json '[c["values"]["event_table"] for c in report["checks"] if c["name"] == "pmu"]' \
-		doctor.json) == "['skl']" ]] ||
-		[[ ${output} == *"note: this CPU is not one of Intel Skylake"* ]]
-}
-
-@test "count: the table is what estimate reads" {
-	made_up '{"counters": 4, "counts": {"cycles": 1000000, "walk_active_cycles.load": 150000},
-		"running": {"walks_completed.store": 0.5}}'
-	run -0 "${COUNT[@]}" --table counts.tsv \
-		-e cycles,walk_active_cycles,walks_completed,skl::DTLB_LOAD_MISSES:WALK_PENDING -- true
-	run -0 "${BUILD}/venv/bin/python" - counts.tsv <<-'PYTHON'
-		import sys
-		from pathlib import Path
-		from tlbcost.processors.event_tables import load_pmu
-		from tlbcost.counters.importing.file import import_file
-		counted = import_file(Path(sys.argv[1]), load_pmu("skl"), None)
-		values = counted.values()
-		print(values["cycles"], values["walk_active_cycles.load"], values["walks_completed.store"])
-		print(sorted({count.run for count in counted.counts}), counted.command, counted.mode)
-	PYTHON
-	[[ ${lines[0]} =~ ^1000000(.0)?\ 150000(.0)?\ 2000(.0)?$ ]]
-	[[ ${lines[1]} == "[0, 1] true user" ]]
 }
 
 # bats test_tags=settings

@@ -9,27 +9,13 @@ HUGE=2097152
 
 setup() {
 	need_built libexec/valgrind workloads/cold
-	LIB=${TLBSIM_LIB:-${BUILD}/libexec/valgrind}
 	# The distribution's command is a script around it.
 	need_program valgrind.bin
 	COUNTS=${BATS_TEST_TMPDIR}/counts
+	# shellcheck disable=SC2034,SC2054  # for simulate
+	TOOL=(--base-page=4096 --huge-page="${HUGE}" --l1d="${L1}:6,32:4" --l1i=256:8,32:8
+		--stlb="${STLB}:16,2048:16" --log-file=/dev/null)
 	cd "${BATS_TEST_TMPDIR}" || return
-}
-
-# Simulate a program; its counts are in ${COUNTS}, its output in the test's.
-simulate() { # [<option of the tool>...] -- <program> [<argument>...]
-	local options=()
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	rm -rf "${COUNTS}"
-	mkdir "${COUNTS}"
-	VALGRIND_LIB=${LIB} valgrind.bin --tool=tlbsim \
-		--counts-dir="${COUNTS}" --base-page=4096 --huge-page="${HUGE}" \
-		--l1d="${L1}:6,32:4" --l1i=256:8,32:8 --stlb="${STLB}:16,2048:16" \
-		--trace-children=yes --log-file=/dev/null "${options[@]}" "$@"
 }
 
 # Sum of a column over all processes, for one page size and the given accesses.
@@ -107,32 +93,6 @@ near() { # <count> <expected> <per mille>
 	[[ ${output} == 23 ]]
 }
 
-@test "a cycle over more pages than entries misses every time" {
-	# Twice the entries in every set; 10 rounds more.
-	local accesses=$((2 * STLB * 10))
-	run -0 difference walks 4096 -- cyclic --pages $((2 * STLB)) --rounds 10 -- \
-		--pages $((2 * STLB)) --rounds 20
-	near "${output}" "${accesses}" 1
-	# One page more than the entries: only the set that is one too full misses,
-	# with all of its 17 pages.
-	run -0 difference walks 4096 -- cyclic --pages $((STLB + 1)) --rounds 10 -- \
-		--pages $((STLB + 1)) --rounds 1010
-	near "${output}" 17000 200
-}
-
-@test "a cycle over fewer pages than entries does not walk, nor miss the first level if it fits" {
-	run -0 difference walks 4096 -- cyclic --pages $((STLB / 2)) --rounds 10 -- \
-		--pages $((STLB / 2)) --rounds 110
-	[[ ${output} == 0 ]]
-	run -0 difference total l1_tlb_misses 4096 load store -- cyclic --pages $((L1 / 2)) \
-		--rounds 10 -- --pages $((L1 / 2)) --rounds 1010
-	((output <= 10))
-	# More than the first level, less than the second: every access hits the second.
-	run -0 difference total stlb_hits 4096 load store -- cyclic --pages $((4 * L1)) \
-		--rounds 10 -- --pages $((4 * L1)) --rounds 110
-	near "${output}" $((4 * L1 * 100)) 5
-}
-
 @test "a random chase misses a level of E entries with ratio 1 - E/N" {
 	local pages steps=400000
 	for pages in $((STLB / 2)) $((2 * STLB)) $((4 * STLB)); do
@@ -159,15 +119,6 @@ near() { # <count> <expected> <per mille>
 	[[ ${output} == 0 ]]
 }
 
-# The counts of a simulation as text, without what differs from run to run.
-anonymous_counts() {
-	local file
-	# In the order of the processes' start, which their numbers give.
-	while IFS= read -r file; do
-		sed -E '/^# (pid|parent_pid):/d' "${file}"
-	done < <(find "${COUNTS}" -name '*.tsv' | sort -t . -k 2n -k 3n)
-}
-
 # Run a program with the filter and without: not one count may differ.
 same_without_filter() { # <program> [<argument>...]
 	simulate -- "$@" </dev/null >output.filtered
@@ -178,18 +129,6 @@ same_without_filter() { # <program> [<argument>...]
 	cmp output.filtered output.unfiltered
 	# An empty file would be equal too.
 	grep -q '^4096' filtered
-}
-
-# bats test_tags=long
-@test "the filter changes no count: workloads" {
-	same_without_filter "${BUILD}/workloads/chase" --size 4M --count 50000
-	same_without_filter "${BUILD}/workloads/cold" --pages 3000
-	same_without_filter "${BUILD}/workloads/column-walk" --order 200 --rounds 2
-	same_without_filter "${BUILD}/workloads/cyclic" --pages 2100 --rounds 10
-	same_without_filter "${BUILD}/workloads/hash-lookup" --size 4M --count 50000
-	same_without_filter "${BUILD}/workloads/loop" --count 100000
-	same_without_filter "${BUILD}/workloads/random-update" --size 16M --count 50000
-	same_without_filter "${BUILD}/workloads/triad" --size 3M --rounds 2
 }
 
 @test "the filter changes no count: geometries that are no powers of two, and tiny ones" {

@@ -11,11 +11,6 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 }
 
-teardown() {
-	# A test that failed half-way must not leave its disk behind.
-	umount "${BATS_TEST_TMPDIR}/full" 2>/dev/null || true
-}
-
 left_over() { # the files that a failed run may not leave
 	find "${BATS_TEST_TMPDIR}" -name 'run.tsv*'
 }
@@ -111,14 +106,6 @@ left_over() { # the files that a failed run may not leave
 	[[ $(tail -n 1 "${TABLE}") == "# end: 1" ]]
 }
 
-@test "standard input, output and error are the program's own" {
-	run --separate-stderr -0 "${RUN}" --output "${TABLE}" -- sh -c 'cat; echo error >&2' \
-		<<<"from the caller"
-	[[ ${output} == "from the caller" ]]
-	# shellcheck disable=SC2154  # set by run
-	[[ ${stderr} == error ]]
-}
-
 @test "arguments arrive as they are, options of the program too" {
 	run -0 "${RUN}" --output "${TABLE}" printf '<%s>' --output "a b" "" '*'
 	[[ ${output} == "<--output><a b><><*>" ]]
@@ -174,13 +161,6 @@ left_over() { # the files that a failed run may not leave
 	[[ $(cell "${TABLE}" minor_faults) -ge 16384 ]]
 }
 
-@test "times include those of the children that were waited for" {
-	need_built workloads/loop
-	run -0 "${RUN}" --output "${TABLE}" -- \
-		sh -c "${BUILD@Q}/workloads/loop --count 100000000; :"
-	[[ $(cell "${TABLE}" user_ns) -ge 10000000 ]]
-}
-
 @test "--discard drops the output and keeps the last 4 KiB of standard error" {
 	run -0 "${RUN}" --discard --output "${TABLE}" -- \
 		sh -c 'seq 200000; seq 200000 >&2; test ! -t 1; printf end >&2'
@@ -197,19 +177,6 @@ left_over() { # the files that a failed run may not leave
 	kill "$(head -n 1 left)"
 	((SECONDS - start < 20))
 	[[ $(<"${TABLE}.stderr") == "last words" ]]
-}
-
-@test "a full disk: 125, a message, and nothing left behind" {
-	need_root
-	mkdir full
-	mount -t tmpfs -o size=8k tlbcost-test full 2>/dev/null || skip "cannot mount a tmpfs"
-	head -c 8k /dev/zero >full/filler || true
-	run -125 "${RUN}" --output full/run.tsv -- touch started
-	ls full >names
-	umount full
-	[[ ${output} == *"full/run.tsv: No space left on device"* ]]
-	[[ $(<names) == filler ]]
-	[[ ! -e started ]]
 }
 
 @test "an output that cannot be made: 125 before the program starts" {

@@ -6,15 +6,7 @@
 load common
 
 setup_file() {
-	PROGRAMS=$(mktemp -d /tmp/tlbcost-maps.XXXXXX)
-	chmod 0755 "${PROGRAMS}"
-	export PROGRAMS MEMORY=${PROGRAMS}/memory
-	type -P cc >/dev/null || return 0
-	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${BATS_TEST_DIRNAME}/../backing/memory.c"
-}
-
-teardown_file() {
-	rm -rf "${PROGRAMS}"
+	make_memory maps
 }
 
 setup() {
@@ -229,16 +221,6 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 			kill -0 "${pid}"
 		done
 	done
-}
-
-@test "a process started by a symlink has the symlink's name" {
-	ln -s "$(type -P sleep)" server
-	./server 600 3>&- &
-	pid=$!
-	wait_until grep -qx server "/proc/${pid}/comm"
-	run -0 --separate-stderr "${MAPS[@]}" --json report.json "${pid}"
-	[[ ${lines[0]} == "Memory of process ${pid}, server (/"*"sleep)" ]]
-	[[ $(value report.json 'd["processes"][0]["name"]') == server ]]
 }
 
 @test "root that may not look is not told to become root" {

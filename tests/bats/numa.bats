@@ -15,26 +15,12 @@ setup() {
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
 	mkdir tmp
 	NUMA=("${BUILD}/tlbcost" numa --cache 64K)
-	COUNTS=${BATS_TEST_TMPDIR}/counts
+	# shellcheck disable=SC2034,SC2054  # for simulate
+	COUNTS=${BATS_TEST_TMPDIR}/counts TOOL=(--log-file=/dev/null)
 }
 
 teardown() {
 	[[ ! -d ${TMPDIR} || $(ls -A "${TMPDIR}") == "" ]]
-}
-
-# Simulate a program; its tables are in ${COUNTS}.
-simulate() { # [<option of the tool>...] -- <program> [<argument>...]
-	local options=()
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	need_program valgrind.bin
-	rm -rf "${COUNTS}"
-	mkdir "${COUNTS}"
-	VALGRIND_LIB=${BUILD}/libexec/valgrind valgrind.bin --tool=tlbsim --trace-children=yes --vgdb=no \
-		--counts-dir="${COUNTS}" --log-file=/dev/null "${options[@]}" "$@"
 }
 
 ALL=(--placement=1:0:1 "--placement-caches=65536:16,0:0")
@@ -49,11 +35,6 @@ touches() { # <kind>
 	grep -c -P "\t$1\$" "${COUNTS}"/touches.*.tsv || true
 }
 
-@test "no program: usage, with a hint" {
-	run -2 --separate-stderr "${NUMA[@]}"
-	[[ ${stderr} == *"tlbcost: no program to run"*"tlbcost: hint: tlbcost numa -- "* ]]
-}
-
 @test "nodes and caches that are none are refused" {
 	run -2 --separate-stderr "${NUMA[@]}" --nodes 1 -- true
 	[[ ${stderr} == *"not a number of nodes from 2 to 64: 1"* ]]
@@ -64,23 +45,10 @@ touches() { # <kind>
 	[[ ${stderr} == *"--from excludes --nodes"* ]]
 }
 
-@test "a program that is not there, and one that cannot start" {
-	run -127 --separate-stderr "${NUMA[@]}" -- ./missing
-	[[ ${stderr} == *"cannot run ./missing: no such file"* ]]
-	printf 'no program\n' >file
-	run -126 --separate-stderr "${NUMA[@]}" -- ./file
-}
-
 @test "a program that fails gives its own code, or its signal's" {
 	run -3 --separate-stderr "${NUMA[@]}" -- sh -c 'exit 3'
 	[[ ${stderr} == *"sh exited with 3"* ]]
 	run -143 --separate-stderr "${NUMA[@]}" -- sh -c 'kill -TERM $$'
-}
-
-@test "a report that could not be written is refused before the program runs" {
-	run -125 --separate-stderr "${NUMA[@]}" --json missing/file.json -- touch ran
-	[[ ${stderr} == *"cannot write missing/file.json"* ]]
-	[[ ! -e ran ]]
 }
 
 @test "the program keeps its standard input, output and error" {
@@ -147,25 +115,6 @@ nobody_is_left() {
 	done
 	ps -s "${pid}" -o pid=,stat=,args=
 	return 1
-}
-
-@test "Ctrl-C and SIGTERM end the native run, its program and its children" {
-	need_program setsid ps
-	local signal how code
-	for signal in INT TERM; do
-		# The terminal sends it to all, kill(1) to one.
-		for how in - ""; do
-			# A job in a shell's background would have it ignored.
-			start started sh -c 'sh -c "echo started >started; sleep 60; exit 1"; exit 1'
-			code=0
-			kill "-${signal}" -- "${how}${pid}"
-			wait "${pid}" || code=$?
-			printf '%s to %s%d: %d\n' "${signal}" "${how}" "${pid}" "${code}"
-			((code == 128 + $(kill -l "${signal}")))
-			grep -q "tlbcost: ended by SIG${signal}" said
-			nobody_is_left
-		done
-	done
 }
 
 @test "Ctrl-C and SIGTERM end the simulation" {

@@ -29,20 +29,11 @@ need_pool() {
 	[[ -w ${POOLS}/hugepages-2048kB/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
 	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
-	local test=${BASHPID}
-	(
-		trap '' INT TERM HUP
-		exec 3>&- >/dev/null 2>&1
-		while kill -0 "${test}" && [[ ! -e ${BATS_TEST_TMPDIR}/over ]]; do sleep 0.1; done
-		"${BUILD}/tlbcost" pool restore
-	) &
-	KEEPER=$!
+	keep "${BUILD}/tlbcost" pool restore
 }
 
 teardown() {
-	[[ -n ${KEEPER:-} ]] || return 0
-	: >"${BATS_TEST_TMPDIR}/over"
-	wait "${KEEPER}"
+	end_keeper
 }
 
 settings() {
@@ -130,12 +121,6 @@ start() {
 	done
 	cat stderr
 	return 1
-}
-
-ended_with() { # <exit code>
-	local code=0
-	wait "${pid}" || code=$?
-	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
 }
 
 @test "pagesizes: Ctrl-C and SIGTERM put everything back" {

@@ -19,22 +19,15 @@ setup() {
 	unset TLBCOST_ROOT
 	cd "${BATS_TEST_TMPDIR}" || return
 	BEFORE=$(<"${PARANOID}")
-	# A test that is killed cannot put it back itself.
-	local test=${BASHPID}
-	(
-		trap '' INT TERM HUP
-		exec 3>&- >/dev/null 2>&1
-		while kill -0 "${test}" && [[ ! -e ${BATS_TEST_TMPDIR}/over ]]; do sleep 0.1; done
-		echo "${BEFORE}" >"${PARANOID}"
-	) &
-	KEEPER=$!
+	keep put_back
+}
+
+put_back() {
+	echo "${BEFORE}" >"${PARANOID}"
 }
 
 teardown() {
-	[[ -n ${BEFORE:-} ]] || return 0
-	: >"${BATS_TEST_TMPDIR}/over"
-	echo "${BEFORE}" >"${PARANOID}"
-	wait "${KEEPER}"
+	end_keeper
 }
 
 paranoid() { # <level>
@@ -185,33 +178,4 @@ refused() { # <words of the message> <words of the hint>
 		run "-${code}" "${user[@]}" "${tool[@]}" --user-only --all-cpus -- true
 		((code == 0)) || [[ ${output} == *$'\tforbidden\t13\t'* ]]
 	done
-}
-
-@test "permissions: a filter on system calls, as containers have" {
-	need_built tests/without_perf
-	local number name
-	paranoid 2
-	for number in 1 38; do
-		name=$([[ ${number} == 1 ]] && echo EPERM || echo ENOSYS)
-		run -4 "${BUILD}/tests/without_perf" "${number}" "${COUNT[@]}" -- touch started
-		refused "refused (${name}), though perf_event_paranoid is 2: a filter" \
-			"--cap-add PERFMON"
-		run -4 as_user "${BUILD}/tests/without_perf" "${number}" "${COUNT[@]}" -- touch started
-		refused "(seccomp)" "'tlbcost estimate' simulates instead"
-		run -0 "${BUILD}/tests/without_perf" "${number}" "${BUILD}/tlbcost" doctor
-		[[ ${output} == *"limited  pmu "*"${name}"* ]]
-	done
-}
-
-@test "permissions: a kernel without performance events" {
-	need_built tests/without_perf
-	TLBCOST_ROOT=${TREE}/tests/machines/ancient run -4 \
-		"${BUILD}/tests/without_perf" 38 "${COUNT[@]}" -- touch started
-	refused "this kernel has no performance events" "'tlbcost estimate' simulates instead"
-}
-
-@test "permissions: what this machine's counters do not have, next to what they have" {
-	run -4 "${BUILD}/tlbcost" count -e code:raw:0xffffffffffffffff -- touch started
-	[[ ${lines[0]} == "tlbcost: cannot count: "* ]]
-	[[ ! -e started ]]
 }

@@ -24,23 +24,17 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 	BEFORE=$(<"${SIZE}/nr_hugepages")
 	MOUNTS=$(grep hugetlbfs /proc/mounts || true)
-	# A test that is killed cannot put it back itself.
-	local test=${BASHPID}
-	(
-		trap '' INT TERM HUP
-		exec 3>&- >/dev/null 2>&1
-		while kill -0 "${test}" && [[ ! -e ${BATS_TEST_TMPDIR}/over ]]; do sleep 0.1; done
-		touch "${BATS_TEST_TMPDIR}/go"
-		"${POOL[@]}" restore
-		echo "${BEFORE}" >"${SIZE}/nr_hugepages"
-	) &
-	KEEPER=$!
+	keep put_back
+}
+
+put_back() {
+	touch "${BATS_TEST_TMPDIR}/go"
+	"${POOL[@]}" restore
+	echo "${BEFORE}" >"${SIZE}/nr_hugepages"
 }
 
 teardown() {
-	[[ -n ${KEEPER:-} ]] || return 0
-	: >"${BATS_TEST_TMPDIR}/over"
-	wait "${KEEPER}"
+	end_keeper
 }
 
 pages() {
@@ -56,30 +50,14 @@ as_before() {
 	[[ $(ls -A "${TMPDIR}") == "" ]]
 }
 
-await() { # <file>
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		[[ ! -e $1 ]] || return 0
-		sleep 0.05
-	done
-	printf 'no %s\n' "$1"
-	return 1
-}
-
 # Reserve 16 pages for a command that waits, with the signals that an interactive shell leaves.
 start() {
 	rm -f inside
 	setsid env --default-signal=INT,TERM "${POOL[@]}" reserve 16 -- \
 		sh -c 'touch inside; exec sleep 98765' 2>stderr 3>&- &
 	pid=$!
-	await inside
+	wait_until test -e inside
 	[[ $(pages) == "$((BEFORE + 16))" ]]
-}
-
-ended_with() { # <exit code>
-	local code=0
-	wait "${pid}" || code=$?
-	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
 }
 
 # Use 4 huge pages of the pool until there is a file "go".
@@ -91,7 +69,7 @@ for page in range(4):
 pathlib.Path("holds").touch()
 while not pathlib.Path("go").exists():
     time.sleep(0.05)' 3>&- &
-	await holds
+	wait_until test -e holds
 }
 
 @test "pool: 16 pages are reserved, stay, are shown, and released" {

@@ -13,15 +13,7 @@ POOL=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 LEAST=$((88 << 10))
 
 setup_file() {
-	PROGRAMS=$(mktemp -d /tmp/tlbcost-remedies.XXXXXX)
-	chmod 0755 "${PROGRAMS}"
-	export PROGRAMS MEMORY=${PROGRAMS}/memory
-	type -P cc >/dev/null || return 0
-	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${BATS_TEST_DIRNAME}/../backing/memory.c"
-}
-
-teardown_file() {
-	rm -rf "${PROGRAMS}"
+	make_memory remedies
 }
 
 chosen() { # <file>
@@ -42,21 +34,17 @@ setup() {
 	PAGES=$(cat "${POOL}" 2>/dev/null || true)
 	((EUID == 0)) || return 0
 	[[ ! -e /run/tlbcost/journal.json ]] || skip "tlbcost has changed this system's settings"
-	# A test that is killed cannot put them back itself.
-	local test=${BASHPID}
-	(
-		trap '' INT TERM HUP
-		exec 3>&- >/dev/null 2>&1
-		while kill -0 "${test}" && [[ ! -e ${BATS_TEST_TMPDIR}/over ]]; do sleep 0.1; done
-		[[ ! -e ${BATS_TEST_TMPDIR}/well ]] || exit 0
-		local folder
-		for folder in tmpfs hugetlbfs code; do umount "/mnt/tlbcost-${folder}"; done
-		mount -o remount,huge=never /dev/shm
-		"${TLBCOST}" pool restore
-		echo "${MODE}" >"${THP}/enabled"
-		echo "${SHMEM}" >"${THP}/shmem_enabled"
-	) &
-	KEEPER=$!
+	keep put_back
+}
+
+put_back() {
+	[[ ! -e ${BATS_TEST_TMPDIR}/well ]] || exit 0
+	local folder
+	for folder in tmpfs hugetlbfs code; do umount "/mnt/tlbcost-${folder}"; done
+	mount -o remount,huge=never /dev/shm
+	"${TLBCOST}" pool restore
+	echo "${MODE}" >"${THP}/enabled"
+	echo "${SHMEM}" >"${THP}/shmem_enabled"
 }
 
 teardown() {
@@ -64,8 +52,7 @@ teardown() {
 	if [[ ${BATS_TEST_COMPLETED:-} == 1 ]]; then
 		: >"${BATS_TEST_TMPDIR}/well"
 	fi
-	: >"${BATS_TEST_TMPDIR}/over"
-	wait "${KEEPER}"
+	end_keeper
 	rmdir /mnt/tlbcost-tmpfs /mnt/tlbcost-hugetlbfs /mnt/tlbcost-code 2>/dev/null || true
 }
 
@@ -160,29 +147,6 @@ compiled() { # <code> <macro> [<option of cc>...]
 		"${TREE}/tests/backing/line.c"
 }
 
-@test "heap: large blocks of malloc, by a tunable" {
-	need_mode madvise
-	advise anonymous "anonymous memory" "${MEMORY}" "${MEMORY}" malloc 0
-	follow glibc-thp
-	proven AnonHugePages
-}
-
-@test "heap: large blocks of malloc, from a pool" {
-	need_pool
-	advise anonymous "anonymous memory" "${MEMORY}" "${MEMORY}" malloc 0
-	follow glibc-pool
-	pooled
-}
-
-@test "heap: one that grows by brk, by a tunable, whose traps are not advised" {
-	need_mode madvise
-	advise heap "[heap]" "${MEMORY}" "${MEMORY}" steps 0
-	withheld thp-always
-	withheld hugectl-heap
-	follow glibc-thp
-	proven AnonHugePages "[heap]"
-}
-
 @test "heap: one that grows by brk, where transparent huge pages are always on" {
 	need_root
 	echo always >"${THP}/enabled"
@@ -249,14 +213,6 @@ compiled() { # <code> <macro> [<option of cc>...]
 	bash -euc "$(remedy map-hugetlb steps | sed -n 's/^# //p')" 3>&-
 	pooled
 	as_before
-}
-
-@test "anonymous mmap: transparent huge pages for all memory" {
-	need_root
-	need_mode madvise
-	advise anonymous "anonymous memory" "${MEMORY}" "${MEMORY}" mmap 0
-	follow thp-always
-	proven AnonHugePages
 }
 
 @test "file on tmpfs: a tmpfs with huge pages" {
@@ -427,42 +383,6 @@ code_program() { # <option of cc>...
 	(($(kib AnonHugePages) < LEAST))
 	follow python-malloc
 	proven AnonHugePages
-}
-
-@test "the heap of Java, by its option for transparent huge pages" {
-	need_mode madvise
-	need_program java javac
-	local java
-	java=$(readlink -f "$(type -P java)")
-	mkdir classes
-	cat >Hog.java <<-'JAVA'
-		import java.nio.file.*;
-		class Hog {
-			public static void main(String[] arguments) throws Exception {
-				long[] held = new long[12 << 20];
-				java.util.Arrays.fill(held, 1);
-				Files.copy(Path.of("/proc/self/smaps"), Path.of(System.getenv("SMAPS")),
-					StandardCopyOption.REPLACE_EXISTING);
-				if (held[7] == 2) throw new Exception();
-			}
-		}
-	JAVA
-	javac -d classes Hog.java
-	advise anonymous "anonymous memory" "${java}" java -Xmx512m -cp classes Hog
-	withheld glibc-thp
-	offered java-thp
-	follow java-thp
-	proven AnonHugePages
-}
-
-@test "servers: what their developers advise is quoted, with its source" {
-	local name
-	for name in redis-server mongod postgres; do
-		cp "${MEMORY}" "${name}"
-		advise anonymous "anonymous memory" "${PWD}/${name}" "./${name}"
-		grep -q '"words": "the [A-Za-z]* developers ' "${ADVICE}"
-		grep -q '"source": "https://' "${ADVICE}"
-	done
 }
 
 @test "what this system lacks is not advised" {

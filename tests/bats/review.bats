@@ -177,57 +177,6 @@ assert len(rows) == 8 and [name for name in rows if rows[name] == "failed"] == [
 	[[ ${output} == *"one of PLAN, --compare, --counts, --convert and --init is needed"* ]]
 }
 
-# What a plan with one mistake says; it ends with 2, and nothing is left behind.
-refused() { # <text of the plan> <part of the message>
-	printf '%s\n' "$1" >wrong.toml
-	run -2 --separate-stderr "${TLBCOST}" review --html wrong.html wrong.toml
-	[[ -z ${output} && ${stderr} == "tlbcost: "*"$2"* ]] || {
-		printf '%s\n' "${stderr}"
-		return 1
-	}
-	[[ ! -e wrong.review && ! -e wrong.html ]]
-}
-
-@test "each mistake in a plan has its message" {
-	local one=$'[[services]]\nname = "one"\n' run=$'command = ["true"]\n'
-	printf 'garbage\n' >bad.tsv
-	refused "${one}${run}cpus = 3" "services[0].cpus: there is no such key"
-	refused "${one}${run}machines = ['x']" "services[0].machines: there is no [machines.x] in the plan"
-	refused "${one}pid = 4194300" "one.pid: there is no process 4194300"
-	refused "${one}pidfile = 'no.pid'" "one.pidfile: no process number"
-	refused "${one}counts = 'no/*.txt'" "one.counts: no file matches"
-	refused "[policy]"$'\n'"least_gain = '3'"$'\n'"${one}${run}" \
-		'policy.least_gain: a share such as "3 %" was expected, not "3"'
-	refused "${one}${run}time_limit = '5 years'" 'services[0].time_limit: a time such as'
-	refused "[machines.a]"$'\n'"memory = '64 GB'"$'\n'"${one}${run}" 'machines.a.memory: a size such as'
-	refused "${one}${run}${one}${run}" 'services[1].name: another service is called "one"'
-	refused "[machines.a]"$'\n'"calibration = 'bad.tsv'"$'\n'"${one}${run}" \
-		"machines.a.calibration: ${PWD}/bad.tsv:1: not a tlbcost calibration table"
-	refused "[machines.a]"$'\n'"calibration = 'no.tsv'"$'\n'"${one}${run}" \
-		"machines.a.calibration: cannot read ${PWD}/no.tsv"
-	refused "[machines.a]"$'\n'"core = 'x86'"$'\n'"${one}${run}" "no machine is called 'x86'"
-	refused "services = [" "not TOML"
-}
-
-@test "each rule of the gate fails with 3, and is named" {
-	local rule
-	# Without the service that fails.
-	sed -i '/name = "missing"/,$d' plan.toml
-	sed -i '$d' plan.toml
-	python3 -c 'import json; found = json.load(open("saved.json"))
-found["total_fraction"] = {"value": 0.2, "low": 0.1, "high": 0.3}
-found["bound_fraction"] = {"value": 0.5, "low": 0.1, "high": 0.5}
-json.dump(found, open("saved.json", "w"))'
-	for rule in most_translation most_gain_left; do
-		sed "s/^\[machines.here\]/[policy.gate]\n${rule} = \"9 %\"\n&/" plan.toml >"${rule}.toml"
-		run -3 "${TLBCOST}" review --quiet --gate --junit "${rule}.xml" "${rule}.toml"
-		[[ ${output} == *"GATE ${rule}: saved on here: "* ]]
-		[[ $(<"${rule}.xml") == *'failures="1"'*"<failure message=\"${rule}: "* ]]
-		sed "s/9 %/60 %/" "${rule}.toml" >kept.toml
-		run -0 "${TLBCOST}" review --quiet --gate --state "${rule}.kept" kept.toml
-	done
-}
-
 @test "results that cannot be kept end it" {
 	run -125 "${TLBCOST}" review --state /proc/no plan.toml
 	[[ ${output} == *"cannot save results in /proc/no"* ]]

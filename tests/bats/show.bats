@@ -48,17 +48,6 @@ setup() {
 	[[ ${output} == *"sort"*"tail"* ]]
 }
 
-@test "show --fail-if: 0, 3, 4, 2" {
-	run -0 "${TLBCOST}" show --fail-if 'gain>99%' saved.json
-	run -3 "${TLBCOST}" show --fail-if 'gain>99%' --fail-if 'verdict!=worth_trying' saved.json
-	run -4 --separate-stderr "${TLBCOST}" show --fail-if 'counters.translation_fraction>0' saved.json
-	[[ ${output} == *"Basis: "* ]]
-	[[ ${stderr} == *"cannot be decided"*"hint:"* ]]
-	run -2 --separate-stderr "${TLBCOST}" show --fail-if 'gain>' saved.json
-	[[ -z ${output} ]]
-	[[ ${stderr} == *"--fail-if 'gain>': not a key, one of"*"hint:"* ]]
-}
-
 @test "show refuses what is no estimate: 1" {
 	local file
 	printf 'no JSON\n' >text
@@ -73,18 +62,6 @@ setup() {
 	run -1 "${TLBCOST}" show old.json
 	[[ ${output} == *"an estimate of version 3; this tlbcost reads version"* ]]
 	run -2 "${TLBCOST}" show
-}
-
-@test "NO_COLOR, CLICOLOR_FORCE and COLUMNS are obeyed" {
-	local bold=$'\e[1m'
-	run -0 "${TLBCOST}" show saved.json
-	[[ ${output} != *"${bold}"* ]]
-	CLICOLOR_FORCE=1 run -0 "${TLBCOST}" show saved.json
-	[[ ${output} == "${bold}"* ]]
-	NO_COLOR=1 CLICOLOR_FORCE=1 run -0 "${TLBCOST}" show saved.json
-	[[ ${output} != *"${bold}"* ]]
-	COLUMNS=60 run -0 "${TLBCOST}" show saved.json
-	run ! grep -E '.{61}' <<<"${output}"
 }
 
 @test "compare puts two estimates side by side" {

@@ -12,19 +12,11 @@ THP=/sys/kernel/mm/transparent_hugepage
 LEAST=$((88 << 10))
 
 setup_file() {
-	PROGRAMS=$(mktemp -d /tmp/tlbcost-thp.XXXXXX)
-	chmod 0755 "${PROGRAMS}"
-	export PROGRAMS MEMORY=${PROGRAMS}/memory SOURCE=${BATS_TEST_DIRNAME}/../backing/memory.c
-	type -P cc >/dev/null || return 0
-	compile cc -pthread -o "${MEMORY}"
-}
-
-teardown_file() {
-	rm -rf "${PROGRAMS}"
+	make_memory thp
 }
 
 compile() { # <compiler> [<option>...]
-	"$1" -std=c11 -D_GNU_SOURCE -O1 "${@:2}" "${SOURCE}"
+	"$1" -std=c11 -D_GNU_SOURCE -O1 "${@:2}" "${TREE}/tests/backing/memory.c"
 }
 
 setup() {
@@ -160,35 +152,6 @@ by_preload() { # <glob of a library>...
 }
 
 # bats test_tags=long
-@test "Go's runtime" {
-	need_program go
-	cat >main.go <<-'EOF'
-		package main
-
-		import (
-			"os"
-			"time"
-		)
-
-		func main() {
-			block := make([]byte, 96<<20)
-			for i := range block {
-				block[i] = 1
-			}
-			text, _ := os.ReadFile("/proc/self/smaps_rollup")
-			os.WriteFile(os.Getenv("SMAPS"), text, 0644)
-			// Its memory is looked at now and then: on a busy machine not at once.
-			time.Sleep(300 * time.Millisecond)
-			os.Exit(int(block[77]) - 1)
-		}
-	EOF
-	GOCACHE=${BUILD}/go-cache GOFLAGS=-mod=mod CGO_ENABLED=0 \
-		go build -o "${PROGRAMS}/go" main.go
-	under_thp "${PROGRAMS}/go"
-	proven
-}
-
-# bats test_tags=long
 @test "the JVM's heap" {
 	need_program java javac
 	cat >Hog.java <<-'EOF'
@@ -211,23 +174,6 @@ by_preload() { # <glob of a library>...
 	proven
 }
 
-# bats test_tags=long
-@test "node: most of V8's heap, and its buffers" {
-	need_program node
-	# It holds its memory for a while, so that the peak is sampled.
-	under_thp node -e '
-		const fs = require("fs"), all = []
-		for (let i = 0; i < 1500000; i++) all.push({ x: i })
-		fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps_rollup"))
-		setTimeout(() => process.exit(all.length - 1500000), 400)'
-	half_proven
-	under_thp node -e '
-		const fs = require("fs"), one = Buffer.alloc(96 << 20, 1)
-		fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps_rollup"))
-		setTimeout(() => process.exit(one[77] - 1), 400)'
-	proven
-}
-
 @test "Python's objects, and its large blocks" {
 	# Its peak is there for a moment, to be seen.
 	local write='
@@ -238,69 +184,6 @@ time.sleep(0.3)'
 	half_proven
 	under_thp python3 -c "block = bytearray(b'x') * (96 << 20)${write}"
 	proven
-}
-
-# bats test_tags=long
-@test "Rust: boxes, and a vector that grows" {
-	need_program rustc
-	cat >main.rs <<-'EOF'
-		fn main() {
-			let mut boxes: Vec<Box<[u8]>> = Vec::new();
-			let mut numbers: Vec<u64> = Vec::new();
-			for i in 0..600000u32 {
-				boxes.push(vec![i as u8; 64].into_boxed_slice());
-			}
-			for i in 0..6_000_000u64 {
-				numbers.push(i);
-			}
-			let text = std::fs::read("/proc/self/smaps_rollup").unwrap();
-			std::fs::write(std::env::var("SMAPS").unwrap(), text).unwrap();
-			std::process::exit((boxes.len() + numbers.len() - 6_600_000) as i32);
-		}
-	EOF
-	rustc -O -o "${PROGRAMS}/rust" main.rs || skip "needs a rustc that works"
-	under_thp "${PROGRAMS}/rust"
-	proven $((60 << 10))
-}
-
-# bats test_tags=long
-@test "redis-server" {
-	need_redis
-	local port=$((20000 + RANDOM % 20000)) pid server
-	"${TLBCOST}" run --thp --json "${REACHED}" -- redis-server --port "${port}" \
-		--bind 127.0.0.1 --save '' --dir "${BATS_TEST_TMPDIR}" >log 2>&1 3>&- &
-	pid=$!
-	wait_until redis-cli -p "${port}" ping
-	redis-cli -p "${port}" eval "for i = 1, 400000 do
-		redis.call('set', 'key' .. i, string.rep('x', 100)) end" 0
-	server=$(redis-cli -p "${port}" info server | awk -F: '/^process_id/ { print $2 + 0 }')
-	cp "/proc/${server}/smaps_rollup" "${SMAPS}"
-	redis-cli -p "${port}" shutdown nosave
-	wait "${pid}"
-	status=0 stderr=$(grep -a '^tlbcost: ' log)
-	half_proven
-	[[ ${stderr} != *PR_SET_THP_DISABLE* || $(<"${THP}/enabled") == *"[always]"* ]]
-}
-
-# bats test_tags=long
-@test "PostgreSQL: what a query sorts" {
-	local folder=/usr/lib/postgresql program
-	program=$(compgen -G "${folder}/*/bin/postgres" | tail -n 1) || skip "needs PostgreSQL"
-	((EUID == 0)) || skip "needs root, to be another user"
-	need_program setpriv
-	cd "${PROGRAMS}" || return
-	mkdir data
-	chown 65534 data
-	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups env -C "${PWD}" HOME=/tmp)
-	"${as[@]}" "${program%/*}/initdb" -D data -U me >"${BATS_TEST_TMPDIR}/log" 2>&1 || { tail "${BATS_TEST_TMPDIR}/log" && return 1; }
-	run --separate-stderr "${TLBCOST}" run --thp --json "${REACHED}" -- "${as[@]}" \
-		"${program}" --single -D data -c work_mem=200MB -c shared_buffers=1MB postgres \
-		<<<"select count(*) from (select distinct md5(g::text) from generate_series(1, 400000) g) x;"
-	echo "${output} ${stderr}"
-	((status == 0))
-	[[ ${output} == *'count = "400000"'* ]]
-	(($(reached huge_bytes) * 2 >= $(reached anonymous_bytes)))
-	(($(reached anonymous_bytes) >= 32 << 20))
 }
 
 @test "all that the program starts: processes of a shell, threads, vfork" {

@@ -163,15 +163,6 @@ end_process() {
 	[[ ! -e started ]]
 }
 
-@test "events of a CPU that this one is not, or that a virtual machine hides, are no zeros" {
-	"${COUNT}" "${FAULTS[@]}" --event cycles=perf::CYCLES --output "${TABLE}" -- true
-	case $(state_of cycles) in
-	unsupported) [[ $(count_of cycles) == NA ]] ;;
-	counted) (($(count_of cycles) > 0)) ;;
-	*) false ;;
-	esac
-}
-
 @test "a filter that refuses perf_event_open: forbidden or failed, 4" {
 	need_built tests/without_perf
 	run -4 "${BUILD}/tests/without_perf" 1 "${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- touch started
@@ -335,18 +326,6 @@ end_process() {
 	end_process
 }
 
-@test "a running process is counted until it ends" {
-	local counter answer
-	start_process 2000
-	"${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" 8>&- 9<&- 3>&- &
-	counter=$!
-	wait_until counters_wait "${counter}"
-	request
-	end_process
-	wait "${counter}"
-	about "$(count_of faults)" 2000 100
-}
-
 @test "a running process is counted while COMMAND runs" {
 	local counter
 	start_process 1000
@@ -412,15 +391,6 @@ end_process() {
 	[[ $(state_of nothing) == unsupported ]]
 }
 
-@test "--encode: what specifications stand for" {
-	run -0 "${COUNT}" --encode perf::PAGE-FAULTS nope::X code:4:0x11d0:0x3:2
-	[[ ${lines[0]} == "# tlbcost encoding 1" ]]
-	[[ ${lines[1]} == "# error_2: nope::X: event not found" ]]
-	[[ ${output} == *$'\nperf::PAGE-FAULTS\t0x1\t0x2\t0x0\t0\tlibpfm4\tNA\n'* ]]
-	[[ ${output} == *$'\nnope::X\tNA\tNA\tNA\tNA\tNA\t2\n'* ]]
-	[[ ${output} == *$'\ncode:4:0x11d0:0x3:2\t0x4\t0x11d0\t0x3\t2\tcode\tNA\n# end: 3' ]]
-}
-
 @test "a program that gains rights is not counted by the kernel: no count, and the reason" {
 	need_root
 	chmod 755 "${BATS_TEST_TMPDIR}"
@@ -454,24 +424,6 @@ end_process() {
 	# Reported, whatever it is: time that the hypervisor took away is counted, and not used, so that it can
 	# make up for what was not counted.
 	[[ $(header uncounted_ns) =~ ^[0-9]+$ ]]
-}
-
-@test "SIGTERM is passed on, and SIGKILL of the counter ends the program" {
-	local pid code=0
-	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- sh -c 'trap "exit 42" TERM; : >ready
-		while :; do sleep 0.05; done' 3>&- &
-	pid=$!
-	while [[ ! -e ready ]]; do sleep 0.02; done
-	kill -TERM "${pid}"
-	wait "${pid}" || code=$?
-	[[ ${code} == 42 && $(count_of faults) -gt 0 ]]
-	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- \
-		sh -c 'trap "" TERM; echo $$ >running; while :; do sleep 0.05; done' 3>&- &
-	pid=$!
-	while [[ ! -s running ]]; do sleep 0.02; done
-	kill -KILL "${pid}"
-	wait "${pid}" || true
-	wait_until has_ended "$(<running)"
 }
 
 @test "a full disk: 125 before the program runs, and nothing left behind" {

@@ -159,19 +159,6 @@ print(eval(sys.argv[1]))' "$1"
 	unchanged
 }
 
-@test "hugectl --heap whose tunable is lost is no trial of huge pages" {
-	need_pool
-	need_program hugectl
-	memory heap 'char *p = malloc(n);'
-	run -4 "${TRIAL[@]}" --with 'hugectl --heap' --json report.json -- \
-		env -u GLIBC_TUNABLES ./heap
-	[[ $(json 'max(p["huge"]["memory"]["huge_bytes"] for p in trial["pairs"])') == 0 ]]
-	[[ $(json 'trial["measured_fraction"], trial["proven"]') == "(None, False)" ]]
-	[[ ${output} == *"huge pages not proven"* ]]
-	[[ ${output} != *" of the run time;"* ]]
-	unchanged
-}
-
 @test "hugectl --shm reaches System V shared memory" {
 	need_pool
 	need_program hugectl
@@ -182,49 +169,21 @@ print(eval(sys.argv[1]))' "$1"
 	unchanged
 }
 
-@test "memory that the program maps itself is not taken for malloc's on huge pages" {
-	need_pool
-	memory arena 'char *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);'
-	run -4 "${TRIAL[@]}" --with glibc-hugetlb --json report.json -- ./arena
-	[[ ${output} == *"huge pages not proven"*"stayed on"*"base pages"* ]]
-	[[ $(json 'trial["measured_fraction"]') == None ]]
-	unchanged
-}
-
 @test "an allocator is preloaded" {
 	need_thp
 	memory heap 'char *p = malloc(n);'
 	cc -O1 -shared -fPIC -o huge.so -x c - <<-'C'
 		#define _GNU_SOURCE
-		#include <string.h>
 		#include <sys/mman.h>
-		static char *at, *end;
+		void *__libc_malloc(size_t n);
+		void *__libc_memalign(size_t boundary, size_t n);
 		void *malloc(size_t n)
 		{
-			const size_t room = 1ul << 30, page = 1ul << 21;
-			char *p;
+			void *p = n < 1 << 21 ? __libc_malloc(n) : __libc_memalign(1 << 21, n);
 
-			if (!at) {
-				at = mmap(0, room, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-				end = at + room;
-				at = (char *)(((size_t)at + page - 1) & ~(page - 1));
-				madvise(at, (size_t)(end - at), MADV_HUGEPAGE);
-			}
-			p = at + 16;
-			*(size_t *)at = n;
-			at += 16 + ((n + 15) & ~15ul);
+			if (n >= 1 << 21)
+				madvise(p, n, MADV_HUGEPAGE);
 			return p;
-		}
-		void free(void *p) { (void)p; }
-		void *calloc(size_t n, size_t m) { return malloc(n * m); }
-		void *realloc(void *p, size_t n)
-		{
-			void *q = malloc(n);
-			if (p)
-				memcpy(q, p, ((size_t *)p)[-2] < n ? ((size_t *)p)[-2] : n);
-			return q;
 		}
 	C
 	run -0 "${TRIAL[@]}" --with "allocator=${PWD}/huge.so" --json report.json -- ./heap
@@ -302,14 +261,6 @@ busy() { # <name> <seconds of CPU time>
 	cc -O1 -o "$1" "$1.c"
 }
 
-# The states of the processes that run this program, as in ps.
-states() { # <path>
-	local pid
-	for pid in $(pgrep -f "$1"); do
-		ps -o stat= -p "${pid}" || true
-	done
-}
-
 @test "the runs of a pair take turns where they may, and it is said" {
 	need_thp
 	busy spin 0.8
@@ -326,72 +277,12 @@ states() { # <path>
 	unchanged
 }
 
-@test "pairs run one after the other where turns are not possible, with the reason" {
-	need_thp
-	memory heap 'char *p = malloc(n);'
-	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --json report.json -- ./heap
-	[[ ${stderr} == *"pairs of runs one after the other: the program waits"* ]]
-	[[ $(json 'trial["in_turns"]') == False ]]
-	busy spin 0.8
-	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --prepare true --json report.json \
-		-- ./spin
-	[[ ${stderr} == *"pairs of runs one after the other: --prepare"* ]]
-	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --json report.json -- \
-		bash -c 'exec 7>result; ./spin'
-	[[ ${stderr} == *"one after the other: two at the same time would not do: it writes to"*result* ]]
-	[[ $(json 'trial["in_turns"], trial["proven"]') == "(False, True)" ]]
-	[[ $(grep -c 'one after the other' <<<"${stderr}") == 1 ]]
-	unchanged
-}
-
-@test "who ends a trial in turns leaves no process, nor does who kills it" {
-	need_program pgrep ps
-	local code i pid signal stopped spin=${PWD}/spin
-	busy spin 4
-	for signal in INT TERM KILL; do
-		# A job of a shell without job control would ignore SIGINT.
-		"${BUILD}/venv/bin/python" -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-thp --no-estimate -- \
-			sh -c "${spin}; true" 3>&- >said 2>&1 &
-		# Both runs of a pair are there, and one is stopped: its shell, and what that started.
-		stopped=0
-		for ((i = 0; i < 600 && stopped < 2; i++)); do
-			sleep 0.05
-			stopped=$(states "${spin}" | grep -c '^T' || true)
-		done
-		cat said
-		if ((stopped < 2)) && grep -q "one after the other" said; then
-			skip "too busy for runs in turns"
-		fi
-		((stopped >= 2))
-		kill -s "${signal}" $!
-		code=0
-		wait $! || code=$?
-		((code == 128 + $(kill -l "${signal}")))
-		for ((i = 0; i < 100; i++)); do
-			[[ $(states "${spin}") == *T* ]] || break
-			sleep 0.05
-		done
-		[[ $(states "${spin}") != *T* ]]
-		for ((i = 0; i < 100; i++)); do
-			states "${spin}" | grep -q -v '^Z' || break
-			sleep 0.05
-		done
-		[[ $(states "${spin}" | grep -c -v '^Z') == 0 ]]
-	done
-	# The folder of the killed one.
-	[[ $(find tmp -mindepth 1 -maxdepth 1 | wc -l) == 1 ]]
-	"${BUILD}/tlbcost" pool restore
-	[[ $(ls -A tmp) == "" ]]
-}
-
 @test "a program that fails gives its own code, on either kind of pages" {
 	need_thp
 	run -3 "${TRIAL[@]}" --with glibc-thp -- sh -c 'exit 3'
-	[[ ${output} == *"no trial: sh exited with 3 on base pages"* ]]
+	[[ ${output} == *"sh exited with 3 on base pages"* ]]
 	run -7 "${TRIAL[@]}" --with glibc-thp -- sh -c 'test -z "${GLIBC_TUNABLES-}" || exit 7'
-	[[ ${output} == *"no trial: sh exited with 7 on huge pages by glibc-thp"* ]]
+	[[ ${output} == *"sh exited with 7 on huge pages by glibc-thp"* ]]
 	run -127 "${TRIAL[@]}" -- ./nothing
 	run -126 "${TRIAL[@]}" -- ./tmp
 	unchanged
@@ -406,15 +297,6 @@ os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-thp --no-estimat
 	grep -q 'before its memory could be looked at\|not proven' said
 }
 
-@test "what asks for huge pages in the environment is left out of base runs, and reported" {
-	need_thp
-	memory heap 'char *p = malloc(n);'
-	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 run -0 "${TRIAL[@]}" --with glibc-thp \
-		--json report.json -- ./heap
-	[[ ${output} == *"GLIBC_TUNABLES asks for huge pages here; that is left out"* ]]
-	[[ $(json 'max(p["base"]["memory"]["huge_bytes"] for p in trial["pairs"])') == 0 ]]
-}
-
 @test "a command line that is wrong is refused before anything runs" {
 	run -2 "${TRIAL[@]}" --with nonsense -- touch ran
 	[[ ${output} == *"there is no method nonsense"*"hint: --with one of"* ]]
@@ -426,27 +308,11 @@ os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-thp --no-estimat
 	[[ ! -e ran ]]
 }
 
-# tlbcost as a user without rights; Python may be where he cannot reach it.
-as_nobody() {
-	need_root
-	need_program setpriv
-	NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	local python
-	for python in "${BUILD}/venv/bin/python" /usr/bin/python3; do
-		if "${NOBODY[@]}" env PYTHONPATH="${TREE}/estimate:$(echo "${BUILD}"/venv/lib/*/site-packages)" \
-			HOME=/ "${python}" -c 'import numpy, rich, tlbcost' 2>/dev/null; then
-			NOBODY+=(env PYTHONPATH="${TREE}/estimate:$(echo "${BUILD}"/venv/lib/*/site-packages)"
-				HOME=/ TMPDIR=/tmp PYTHONDONTWRITEBYTECODE=1 "${python}" -m tlbcost
-				"${TRIAL[@]:1}")
-			return
-		fi
-	done
-	skip "user 65534 can run no Python with what tlbcost needs"
-}
-
 @test "without root: glibc-thp works, and what needs root says what to type" {
+	need_root
 	as_nobody
 	need_thp
+	NOBODY=(env HOME=/ TMPDIR=/tmp "${unprivileged[@]}" "${TRIAL[@]:1}")
 	memory heap 'char *p = malloc(n);'
 	cp heap /tmp/tlbcost-heap.$$
 	run -0 "${NOBODY[@]}" --with glibc-thp -- "/tmp/tlbcost-heap.$$"

@@ -10,28 +10,14 @@ CORE=width=4,reorder-buffer=256,walkers=2
 
 setup() {
 	need_built libexec/valgrind workloads/cold
-	LIB=${TLBSIM_LIB:-${BUILD}/libexec/valgrind}
 	# The distribution's command is a script around it.
 	need_program valgrind.bin
 	COUNTS=${BATS_TEST_TMPDIR}/counts
+	# shellcheck disable=SC2034,SC2054  # for simulate
+	TOOL=(--base-page=4096 --huge-page=2097152 --l1d=96:6,32:4 --l1i=256:8,32:8
+		--stlb=2048:16,2048:16 --log-file=log.%p)
 	WINDOWS=--windows=${PERIOD}:${WARM}:${MEASURED}:${MOST}
 	cd "${BATS_TEST_TMPDIR}" || return
-}
-
-# Simulate a program; its tables are in ${COUNTS}, its output in the test's.
-simulate() { # [<option of the tool>...] -- <program> [<argument>...]
-	local options=()
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	rm -rf "${COUNTS}"
-	mkdir "${COUNTS}"
-	VALGRIND_LIB=${LIB} valgrind.bin --tool=tlbsim --vgdb=no \
-		--counts-dir="${COUNTS}" --base-page=4096 --huge-page=2097152 \
-		--l1d=96:6,32:4 --l1i=256:8,32:8 --stlb=2048:16,2048:16 \
-		--trace-children=yes --log-file=log.%p "${options[@]}" "$@"
 }
 
 # The one table of windows.
@@ -115,58 +101,6 @@ whole() { # <file>
 	awk -F '\t' '/^[0-9]/ && ($1 != 1 || !$4 || !$5) { exit 1 }' "${file}"
 }
 
-@test "without --windows there is no table, with --core alone neither" {
-	simulate -- "${BUILD}/workloads/loop" --count 1000
-	run -1 compgen -G "${COUNTS}/windows.*"
-	simulate --core="${CORE}" -- "${BUILD}/workloads/loop" --count 1000
-	run -1 compgen -G "${COUNTS}/windows.*"
-	compgen -G "${COUNTS}/counts.*"
-}
-
-@test "the period doubles, so that there are fewer windows than MOST, and enough" {
-	local count period file doubled=0
-	for count in 1000 300000 2000000; do
-		simulate "${WINDOWS}" --core="${CORE}" -- "${BUILD}/workloads/random-read" \
-			--size 1M --count "${count}"
-		file=$(table)
-		whole "${file}"
-		period=$(key "${file}" period)
-		# The first one, times a power of two.
-		((period % PERIOD == 0))
-		((period /= PERIOD, (period & (period - 1)) == 0))
-		((period == 1)) || {
-			(($(key "${file}" end) >= MOST / 2 - 1))
-			doubled=1
-		}
-		# One in each period: the last may have none.
-		(($(key "${file}" end) >= $(key "${file}" references) / $(key "${file}" period) - 1))
-		(($(key "${file}" end) <= $(key "${file}" references) / $(key "${file}" period) + 1))
-	done
-	((doubled))
-}
-
-@test "windows are about a period apart, and not at a rhythm" {
-	simulate "${WINDOWS}" --core="${CORE}" -- "${BUILD}/workloads/random-read" \
-		--size 1M --count 1000000
-	awk -F '\t' '
-		/^# period: / { split($0, part, " "); period = part[3] }
-		/^[0-9]/ {
-			if (last && ($2 - last > 2 * period)) exit 1
-			if (last) gaps[int(8 * ($2 - last) / period)]++
-			last = $2
-		}
-		END { n = 0; for (g in gaps) n++; exit n < 4 }' "$(table)"
-}
-
-# The counts as text, without what differs from run to run.
-anonymous_counts() {
-	local file
-	# In the order of the processes' start, which their numbers give.
-	while IFS= read -r file; do
-		sed -E '/^# (pid|parent_pid):/d' "${file}"
-	done < <(find "${COUNTS}" -name 'counts.*.tsv' | sort -t . -k 2n -k 3n)
-}
-
 # Run a program with windows and without: not one count may differ.
 same_without_windows() { # <program> [<argument>...]
 	simulate -- "$@" </dev/null >output.without
@@ -178,16 +112,6 @@ same_without_windows() { # <program> [<argument>...]
 	# Empty files would be equal too.
 	grep -q '^4096' with
 	(($(awk '/^# end: / { sum += $3 } END { print sum }' "${COUNTS}"/windows.*) > 0))
-}
-
-# bats test_tags=long
-@test "windows change no count: workloads" {
-	same_without_windows "${BUILD}/workloads/chase" --size 16M --count 50000
-	same_without_windows "${BUILD}/workloads/cyclic" --pages 2100 --rounds 30
-	same_without_windows "${BUILD}/workloads/hash-lookup" --size 4M --count 50000
-	same_without_windows "${BUILD}/workloads/random-read" --size 16M --count 50000
-	same_without_windows "${BUILD}/workloads/random-update" --size 16M --count 50000
-	same_without_windows "${BUILD}/workloads/triad" --size 3M --rounds 2
 }
 
 @test "windows change no count: threads" {
@@ -313,12 +237,6 @@ same_without_windows() { # <program> [<argument>...]
 	((code == 137))
 	[[ $(key "${file}" state) == running ]]
 	run -1 grep '^[0-9]' "${file}"
-}
-
-@test "a program that dies of a signal has its windows" {
-	run -143 simulate "${WINDOWS}" --core="${CORE}" -- sh -c 'kill -TERM $$'
-	whole "$(table)"
-	[[ $(key "$(table)" state) == exited ]]
 }
 
 # Do both page sizes' cycles differ by less than two hundredths?

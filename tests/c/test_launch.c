@@ -37,33 +37,6 @@ static void user_is_two_numbers(void)
 	user_free(&user);
 }
 
-static void exec_refusals_are_distinguished(void)
-{
-	static char missing[] = "./no-such-program";
-	static char folder[] = "/";
-	static char empty[] = "";
-	static char longest[PATH_MAX + 10];
-	static const struct {
-		char *name;
-		int error;
-	} cases[] = {
-		{ missing, ENOENT }, { folder, EACCES }, { empty, ENOENT },
-		{ longest, ENOENT },
-	};
-
-	memset(longest, 'x', sizeof(longest) - 1);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *argv[] = { cases[i].name, NULL };
-
-		errno = 0;
-		CHECK_EQUAL(child_exec(argv), -1);
-		if (cases[i].name == longest)
-			CHECK(errno == ENAMETOOLONG || errno == ENOENT);
-		else
-			CHECK_EQUAL(errno, cases[i].error);
-	}
-}
-
 /* Start, drain and reap one program through the modules, as program.c does. */
 static int one_run(char *const *argv, struct tail *words, int *status)
 {
@@ -275,7 +248,6 @@ static void others_are_watched_to_their_end(void)
 
 static const struct check_test tests[] = {
 	{ "user: two numbers and nothing else", user_is_two_numbers },
-	{ "exec: refusals are distinguished", exec_refusals_are_distinguished },
 	{ "run: the program is run and reaped", program_is_run_and_reaped },
 	{ "run: no child is left of one that cannot start",
 	  program_that_cannot_start_leaves_no_child },

@@ -93,31 +93,6 @@ static void registers_are_put_and_got(void)
 	drop_story(story);
 }
 
-/* A load whose address is in a register, and whose value goes to one. */
-static ticks chase(int from, int to)
-{
-	struct story *story = make_story();
-	ticks time;
-
-	add(story, OP_INSTRUCTION, 0, 0, 0, 0);
-	add(story, OP_GET, 1, from, 0, 0);
-	add(story, OP_LOAD, 2, 1, 3, 0);
-	add(story, OP_PUT, to, 2, 1, 0);
-	for (uint64_t i = 0; i < 16; i++) {
-		story->addresses[3] = 4096 + i * APART;
-		run(story);
-	}
-	time = all_left(story->rig);
-	drop_story(story);
-	return time;
-}
-
-static void loads_depend_by_registers(void)
-{
-	CHECK(about(chase(5, 5), 16 * MEMORY, FEW));
-	CHECK(about(chase(5, 6), MEMORY, FEW + CYCLES(16)));
-}
-
 static void references_that_were_not_made_take_no_time(void)
 {
 	struct story *story = make_story();
@@ -138,22 +113,6 @@ static void references_that_were_not_made_take_no_time(void)
 	story->addresses[1] = 8192;
 	run(story);
 	CHECK_EQUAL(story->rig->core.stores, 1);
-	drop_story(story);
-}
-
-static void stores_take_values_to_loads(void)
-{
-	struct story *story = make_story();
-
-	add(story, OP_INSTRUCTION, 0, 0, 0, 0);
-	add(story, OP_JOIN, 1, 0, 0, 60);
-	add(story, OP_STORE, 0, 0, 1, 0);
-	add(story, OP_INSTRUCTION, 0, 0, 0, 0);
-	add(story, OP_LOAD, 2, 0, 1, 0);
-	add(story, OP_PUT, 7, 2, 1, 0);
-	story->addresses[0] = story->addresses[1] = 4096;
-	run(story);
-	CHECK_EQUAL(story->rig->core.registers[7], CYCLES(60) + L1);
 	drop_story(story);
 }
 
@@ -267,10 +226,8 @@ static void targets_of_jumps_are_learnt(void)
 static const struct check_test tests[] = {
 	{ "values are joined", values_are_joined },
 	{ "registers are put and got", registers_are_put_and_got },
-	{ "loads depend by registers", loads_depend_by_registers },
 	{ "references that were not made take no time",
 	  references_that_were_not_made_take_no_time },
-	{ "stores take values to loads", stores_take_values_to_loads },
 	{ "fences give values", fences_give_values },
 	{ "what was not executed does not count", what_was_not_executed_does_not_count },
 	{ "branches are learnt", branches_are_learnt },

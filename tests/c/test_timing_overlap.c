@@ -60,16 +60,6 @@ static double slack(void)
 	return (double)(2 * SLOT + 10 * MEMORY) / STEPS;
 }
 
-static void one_chase_takes_its_latency(void)
-{
-	struct timing_config config = plain_config();
-	double base = chase(&config, BASE, 1, 0), huge = chase(&config, HUGE, 1, 0);
-
-	CHECK(huge >= (double)MEMORY && huge <= (double)MEMORY + slack());
-	/* One read of a table at least, and two at most. */
-	CHECK(base >= (double)(MEMORY + L1) && base <= (double)(3 * MEMORY) + slack());
-}
-
 static void more_chases_take_less_each(void)
 {
 	struct timing_config config = plain_config();
@@ -102,38 +92,6 @@ static void k_chases_take_a_kth(void)
 
 		CHECK(time <= one / chains * 1.05 + slack());
 	}
-}
-
-static void walkers_limit(void)
-{
-	struct timing_config config = plain_config();
-
-	config.fill_buffers = 1000;
-	config.walk_cycles[0] = 96;
-	for (config.walkers = 1; config.walkers <= 4; config.walkers *= 2)
-		for (uint32_t chains = 1; chains <= MOST_CHAINS; chains *= 2) {
-			double time = chase(&config, BASE, chains, 0);
-			double busy = (double)(CYCLES(96) + L1) / config.walkers;
-
-			CHECK(time >= busy - slack());
-			/* On huge pages there is nothing to wait for. */
-			CHECK(chase(&config, HUGE, chains, 0) <=
-			      (double)MEMORY / chains + slack() +
-				      (double)CYCLES(2));
-		}
-}
-
-static void misses_limit(void)
-{
-	struct timing_config config = plain_config();
-
-	config.walkers = 16;
-	for (config.fill_buffers = 1; config.fill_buffers <= 8; config.fill_buffers *= 2)
-		for (int pages = BASE; pages <= HUGE; pages++) {
-			double time = chase(&config, pages, MOST_CHAINS, 0);
-
-			CHECK(time >= (double)MEMORY / config.fill_buffers - slack());
-		}
 }
 
 static void arithmetic_alongside_a_chase(void)
@@ -202,39 +160,12 @@ static void updates_of_a_table(void)
 	CHECK(walks[0] > 0 && walks[0] < walks[1]);
 }
 
-/* A walk that nothing waits for costs nothing. */
-static void stores_hide_their_misses(void)
-{
-	struct timing_config config = plain_config();
-	ticks time[2];
-
-	for (int stores = 0; stores <= 1; stores++) {
-		struct rig *rig = start(&config, HUGE);
-
-		for (uint32_t step = 0; step < STEPS; step++) {
-			/* Enough to do while the buffer empties. */
-			for (int i = 0; i < 1000; i++)
-				core_instruction(&rig->core);
-			if (stores)
-				core_store(&rig->core, place(step), 0, 0);
-		}
-		time[stores] = all_left(rig);
-		drop_rig(rig);
-	}
-	CHECK(time[1] >= time[0]);
-	CHECK(time[1] <= time[0] + CYCLES(10));
-}
-
 static const struct check_test tests[] = {
-	{ "one chase takes its latency", one_chase_takes_its_latency },
 	{ "more chases take less each, and no less than their part",
 	  more_chases_take_less_each },
 	{ "k chases take a kth where nothing limits", k_chases_take_a_kth },
-	{ "walkers limit chases", walkers_limit },
-	{ "misses limit chases", misses_limit },
 	{ "arithmetic alongside a chase", arithmetic_alongside_a_chase },
 	{ "updates of a table, waiting for each other or not", updates_of_a_table },
-	{ "stores hide their misses", stores_hide_their_misses },
 };
 
 CHECK_MAIN(tests)

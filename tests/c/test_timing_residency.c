@@ -239,17 +239,6 @@ static void lines_of_all_windows_are_young(void)
 	drop_rig(rig);
 }
 
-static void without_a_last_level_nothing_stays(void)
-{
-	struct timing_config config = shared();
-	struct rig *rig;
-
-	config.l3_bytes = 0;
-	rig = in_window(&config, 0, CYCLES(1));
-	CHECK_EQUAL(tables_there(rig, 0), 0);
-	drop_rig(rig);
-}
-
 /* Scattered base pages have a line of the host's table each; adjacent ones share one. */
 static void a_walk_reads_entries_of_their_age(void)
 {
@@ -293,7 +282,6 @@ static const struct check_test tests[] = {
 	  tables_are_there_as_long_as_their_age_allows },
 	{ "data age between windows", data_age_between_windows },
 	{ "lines of all windows are young", lines_of_all_windows_are_young },
-	{ "without a last level nothing stays", without_a_last_level_nothing_stays },
 	{ "a walk reads entries of their age", a_walk_reads_entries_of_their_age },
 };
 

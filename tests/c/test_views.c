@@ -128,29 +128,6 @@ static void watchers_change_nothing(void)
 	drop_rig(watched);
 }
 
-/* A view of the machine at hand counts what that counts, and alone what among others. */
-static void a_view_counts_as_the_machine_would(void)
-{
-	const struct tlb_view_config same[] = {
-		{ 12, at_hand.l1d[0], at_hand.l1i[0], at_hand.stlb[0], false,
-		  { 0, 0 }, false, false, 0 },
-		{ 21, at_hand.l1d[1], at_hand.l1i[1], at_hand.stlb[1], false,
-		  { 0, 0 }, false, false, 0 },
-	};
-	struct rig *rig = make_rig(&at_hand, same, 2, true);
-
-	for (unsigned i = 0; i < 60000; i++) {
-		uint64_t address = mixed_address(i);
-
-		reference(rig, address, mixed_side());
-	}
-	tlb_model_flush(&rig->model);
-	for (uint32_t size = 0; size < TLB_SIZES; size++)
-		check_counts(tlb_view_counts(&rig->views, size),
-			     rig->model.counts[size]);
-	drop_rig(rig);
-}
-
 static uint64_t reported[ALL][2];
 
 static void tell(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
@@ -184,22 +161,6 @@ static void each_miss_is_reported_for_each_view(void)
 		CHECK_EQUAL(reported[view][true], walks);
 		CHECK_EQUAL(reported[view][false], hits);
 	}
-	drop_rig(rig);
-}
-
-/* 24 pages of 1 GiB in turn: no entry of four is ever found again. */
-static void gigabyte_pages_can_be_worse(void)
-{
-	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, 3, true);
-
-	for (int round = 0; round < 10; round++)
-		for (uint64_t i = 0; i < 24; i++)
-			reference(rig, (i << 30) + i * (4096 + (2 << 20)),
-				  TLB_LOAD);
-	tlb_model_flush(&rig->model);
-	CHECK_EQUAL(tlb_view_counts(&rig->views, 0)[TLB_LOAD].stlb_misses, 24);
-	CHECK_EQUAL(tlb_view_counts(&rig->views, 1)[TLB_LOAD].stlb_misses, 24);
-	CHECK_EQUAL(tlb_view_counts(&rig->views, 2)[TLB_LOAD].stlb_misses, 240);
 	drop_rig(rig);
 }
 
@@ -243,9 +204,7 @@ static const struct check_test tests[] = {
 	  the_rest_misses_as_alike_machines_do },
 	{ "views agree with the naive model", views_agree_with_the_naive_model },
 	{ "watchers change nothing", watchers_change_nothing },
-	{ "a view counts as the machine would", a_view_counts_as_the_machine_would },
 	{ "each miss is reported for each view", each_miss_is_reported_for_each_view },
-	{ "1 GiB pages can be worse", gigabyte_pages_can_be_worse },
 };
 
 CHECK_MAIN(tests)

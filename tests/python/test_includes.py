@@ -115,30 +115,3 @@ def tree(tmp_path: Path) -> Path:
     assert forbidden(tmp_path) == []
     assert circle(tmp_path) == []
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("folder", "line"),
-    [
-        ("common", '#include "calibrator.h"'),
-        ("calibrator", '#include "profiler_launch.h"'),
-        ("profiler/launch", '# include "../counters/profiler_counters.h"'),
-        ("profiler/tlb", '#include "common.h"'),
-        ("profiler/timing", '#include "profiler_simulator.h"'),
-        ("profiler/numa", '#include "profiler_tlb.h"'),
-        ("profiler/tlb", '#include "pub_tool_basics.h"'),
-        ("profiler/simulator", '#include "common.h"'),
-    ],
-)
-def test_a_forbidden_include_is_found(tree: Path, folder: str, line: str) -> None:
-    (tree / folder / "more.c").write_text(f"{line}\n", encoding="utf-8")
-    (wrong,) = forbidden(tree)
-    assert wrong.startswith(f"{folder}/more.c includes ")
-
-
-def test_a_circle_through_a_module_and_a_header_is_found(tree: Path) -> None:
-    first, second = tree / "common" / "first", tree / "common" / "second"
-    first.with_suffix(".h").touch()
-    first.with_suffix(".c").write_text('#include "second.h"\n', encoding="utf-8")
-    second.with_suffix(".h").write_text('#include "first.h"\n', encoding="utf-8")
-    assert set(circle(tree)) == {"common/first", "common/second"}

@@ -128,53 +128,6 @@ static const char *counts_with_child(void *state)
 	return wrong;
 }
 
-static void *make_barrier(void)
-{
-	static pthread_barrier_t barrier;
-	static int made;
-
-	if (!made++ && pthread_barrier_init(&barrier, NULL, 2))
-		return NULL;
-	return &barrier;
-}
-
-/* Twice: each is the other's partner, for as long as both continue. */
-static const char *meets(void *state)
-{
-	static _Atomic unsigned arrived;
-
-	for (unsigned i = 0; i < 50; i++) {
-		arrived++;
-		pthread_barrier_wait(state);
-		if (arrived % 2)
-			return "went through the barrier alone";
-		pthread_barrier_wait(state);
-	}
-	return NULL;
-}
-
-static void *meets_often(void *context)
-{
-	const char **wrong = context;
-
-	for (int i = 0; i < 20 && !*wrong; i++)
-		*wrong = meets(make_barrier());
-	return NULL;
-}
-
-static const char *meets_partner(void *state)
-{
-	const char *wrong[2] = { NULL, NULL };
-	pthread_t partner;
-
-	(void)state;
-	if (pthread_create(&partner, NULL, meets_often, &wrong[0]))
-		return "no thread";
-	meets_often(&wrong[1]);
-	pthread_join(partner, NULL);
-	return wrong[0] ? wrong[0] : wrong[1];
-}
-
 #define CPUS 1024
 
 static struct { unsigned long count; char others[120]; } per_cpu[CPUS];
@@ -236,7 +189,6 @@ static const struct torture_case cases[] = {
 	{ .name = "a third", .set_up = both, .once = counts },
 	{ .name = "an owner's death", .once = inherits },
 	{ .name = "memory shared with a child", .once = counts_with_child },
-	{ .name = "barriers", .once = meets_partner },
 	{ .name = "restartable sequences", .once = counts_per_cpu },
 	{ .name = "the same on this CPU", .once = counts_per_cpu },
 	{ .name = "and this", .once = counts_per_cpu },

@@ -3,15 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/io_uring.h>
 #include <linux/seccomp.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -47,29 +44,6 @@ static int use_huge_page(void)
 		return -1;
 	*page = 1;
 	return 0;
-}
-
-static int use_ring(void)
-{
-	struct io_uring_params parameters;
-
-	memset(&parameters, 0, sizeof(parameters));
-	return syscall(SYS_io_uring_setup, 4, &parameters) < 0;
-}
-
-static int handle_faults(void)
-{
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_EVENT_FORK };
-	long file = syscall(SYS_userfaultfd, O_CLOEXEC);
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (file < 0 || page == MAP_FAILED || ioctl((int)file, UFFDIO_API, &api))
-		return -1;
-	range.range.start = (unsigned long)page;
-	range.range.len = 4096;
-	/* Nobody reads its events: a fork would never end. */
-	return ioctl((int)file, UFFDIO_REGISTER, &range);
 }
 
 /* A child is its debugger, for as long as it lives. */
@@ -111,8 +85,6 @@ static const struct { const char *name; int (*prepare)(void); } reasons[] = {
 	{ "none", do_nothing },
 	{ "seccomp", filter_calls },
 	{ "hugetlb", use_huge_page },
-	{ "io_uring", use_ring },
-	{ "userfaultfd", handle_faults },
 	{ "traced", have_tracer },
 	{ "undumpable", hide },
 };

@@ -163,16 +163,6 @@ static const char *waits_for_events(void *state)
 	return timed(begun, epoll_wait(*(int *)state, &event, 1, WAIT_MS), 0, 0);
 }
 
-static const char *waits_for_events_with_mask(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct epoll_event event;
-	sigset_t mask;
-
-	sigfillset(&mask);
-	return timed(begun, epoll_pwait(*(int *)state, &event, 1, WAIT_MS, &mask), 0, 0);
-}
-
 static const char *waits_for_events_to_the_ns(void *state)
 {
 	uint64_t begun = torture_now_ns();
@@ -278,13 +268,6 @@ static void *make_queue(void)
 	return descriptor(queue);
 }
 
-static void *make_full_queue(void)
-{
-	int *queue = make_queue();
-
-	return queue && !mq_send(*queue, "full", 4, 0) ? queue : NULL;
-}
-
 static const char *receives_from_queue(void *state)
 {
 	uint64_t begun = torture_now_ns();
@@ -293,14 +276,6 @@ static const char *receives_from_queue(void *state)
 
 	return timed(begun, mq_timedreceive(*(int *)state, message, sizeof(message), NULL, &at), -1,
 		     ETIMEDOUT);
-}
-
-static const char *sends_to_queue(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_REALTIME);
-
-	return timed(begun, mq_timedsend(*(int *)state, "more", 4, 0, &at), -1, ETIMEDOUT);
 }
 
 static void set_timeout(int socket)
@@ -331,18 +306,6 @@ static void *make_full_socket(void)
 	return made;
 }
 
-static void *make_udp_socket(void)
-{
-	struct sockaddr_in here = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int made = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (made < 0 || bind(made, (struct sockaddr *)&here, sizeof(here)))
-		return NULL;
-	set_timeout(made);
-	return descriptor(made);
-}
-
 static void *make_listener(void)
 {
 	struct sockaddr_in here = { .sin_family = AF_INET,
@@ -363,14 +326,6 @@ static const char *receives(void *state)
 	return timed_by_ticks(begun, recv(*(int *)state, &byte, 1, 0), -1, EAGAIN);
 }
 
-static const char *reads_socket(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	char byte;
-
-	return timed_by_ticks(begun, read(*(int *)state, &byte, 1), -1, EAGAIN);
-}
-
 static const char *receives_message(void *state)
 {
 	uint64_t begun = torture_now_ns();
@@ -381,28 +336,11 @@ static const char *receives_message(void *state)
 	return timed_by_ticks(begun, recvmsg(*(int *)state, &message, 0), -1, EAGAIN);
 }
 
-static const char *receives_messages(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	char byte;
-	struct iovec part = { &byte, 1 };
-	struct mmsghdr message = { .msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 } };
-
-	return timed_by_ticks(begun, recvmmsg(*(int *)state, &message, 1, 0, NULL), -1, EAGAIN);
-}
-
 static const char *sends(void *state)
 {
 	uint64_t begun = torture_now_ns();
 
 	return timed_by_ticks(begun, send(*(int *)state, "x", 1, 0), -1, EAGAIN);
-}
-
-static const char *writes_socket(void *state)
-{
-	uint64_t begun = torture_now_ns();
-
-	return timed_by_ticks(begun, write(*(int *)state, "x", 1), -1, EAGAIN);
 }
 
 static const char *accepts(void *state)
@@ -434,33 +372,6 @@ static const char *waits_for_aio(void *state)
 				    &timeout), 0, 0);
 }
 
-static const char *waits_for_aio_with_mask(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec timeout = wait_time;
-	struct io_event event;
-
-	return timed(begun, syscall(SYS_io_pgetevents, *(aio_context_t *)state, 1, 1, &event,
-				    &timeout, NULL), 0, 0);
-}
-
-static const char *waits_for_condition(void *state)
-{
-	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_REALTIME);
-	int got;
-
-	(void)state;
-	pthread_mutex_lock(&mutex);
-	do
-		got = pthread_cond_timedwait(&condition, &mutex, &at);
-	while (!got);
-	pthread_mutex_unlock(&mutex);
-	return timed(begun, got, ETIMEDOUT, 0);
-}
-
 static const struct torture_case cases[] = {
 	{ .name = "nanosleep", .once = sleeps },
 	{ .name = "clock_nanosleep, relative", .once = sleeps_on_clock },
@@ -470,7 +381,6 @@ static const struct torture_case cases[] = {
 	{ .name = "select", .once = selects },
 	{ .name = "pselect", .once = selects_with_mask },
 	{ "epoll_wait", make_epoll, waits_for_events, NULL, NULL },
-	{ "epoll_pwait", make_epoll, waits_for_events_with_mask, NULL, NULL },
 	{ "epoll_pwait2", make_epoll, waits_for_events_to_the_ns, NULL, NULL },
 	{ .name = "futex wait, relative", .once = waits_on_futex },
 	{ .name = "futex wait, absolute", .once = waits_on_futex_until },
@@ -479,18 +389,11 @@ static const struct torture_case cases[] = {
 	{ "semtimedop", make_semaphore, waits_for_semaphore, NULL, remove_semaphore },
 	{ .name = "sigtimedwait", .once = waits_for_signal },
 	{ "mq_timedreceive", make_queue, receives_from_queue, NULL, NULL },
-	{ "mq_timedsend", make_full_queue, sends_to_queue, NULL, NULL },
 	{ "recv", make_socket, receives, NULL, NULL },
-	{ "read of a socket", make_socket, reads_socket, NULL, NULL },
 	{ "recvmsg", make_socket, receives_message, NULL, NULL },
-	{ "recvmmsg", make_udp_socket, receives_messages, NULL, NULL },
-	{ "recv, datagrams", make_udp_socket, receives, NULL, NULL },
 	{ "send", make_full_socket, sends, NULL, NULL },
-	{ "write of a socket", make_full_socket, writes_socket, NULL, NULL },
 	{ "accept", make_listener, accepts, NULL, NULL },
 	{ "io_getevents", make_aio, waits_for_aio, NULL, destroy_aio },
-	{ "io_pgetevents", make_aio, waits_for_aio_with_mask, NULL, destroy_aio },
-	{ .name = "pthread_cond_timedwait", .once = waits_for_condition },
 };
 
 int main(void)

@@ -7,28 +7,21 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
-#include <sys/ioctl.h>
-#include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "torture.h"
@@ -94,30 +87,6 @@ static void *make_stream(void)
 
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? NULL : share(ends[0],
 										       ends[1]);
-}
-
-static void *make_terminal(void)
-{
-	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), terminal;
-	struct termios mode;
-
-	if (master < 0 || grantpt(master) || unlockpt(master))
-		return NULL;
-	terminal = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (terminal < 0 || tcgetattr(terminal, &mode))
-		return NULL;
-	cfmakeraw(&mode);
-	tcsetattr(terminal, TCSANOW, &mode);
-	return share(terminal, master);
-}
-
-static const char *reads_parts(void *state)
-{
-	struct shared *shared = state;
-	unsigned char byte = 0;
-	struct iovec part = { &byte, 1 };
-
-	return expect_byte(shared, readv(shared->waits, &part, 1), &byte);
 }
 
 static const char *receives(void *state)
@@ -224,29 +193,6 @@ static const char *reads_timer(void *state)
 	return wrong;
 }
 
-static void *make_signalfd(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGRTMIN + 3);
-	return share(signalfd(-1, &set, SFD_CLOEXEC), -1);
-}
-
-static const char *reads_signal(void *state)
-{
-	struct shared *shared = state;
-	struct signalfd_siginfo info = { 0 };
-	const char *wrong;
-
-	__atomic_store_n(&shared->thread, gettid(), __ATOMIC_SEQ_CST);
-	wrong = torture_result(read(shared->waits, &info, sizeof(info)), sizeof(info), 0);
-	if (!wrong && info.ssi_int != (int)shared->seen)
-		wrong = torture_wrong("signal %d instead of %u", info.ssi_int, shared->seen);
-	shared->seen++;
-	return wrong;
-}
-
 static void queue_signal(void *state)
 {
 	struct shared *shared = state;
@@ -309,23 +255,6 @@ static void send_signal(void *state)
 	struct shared *shared = state;
 
 	syscall(SYS_tgkill, getpid(), shared->thread, SIGUSR1);
-}
-
-static const char *pauses(void *state)
-{
-	struct shared *shared = state;
-	const char *wrong;
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	handled = 0;
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	__atomic_store_n(&shared->thread, gettid(), __ATOMIC_SEQ_CST);
-	/* The waker comes 20 ms later; on a busy machine before us. */
-	wrong = handled ? NULL : torture_result(pause(), -1, EINTR);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return wrong ? wrong : torture_result(handled, 1, 0);
 }
 
 /* A signal that arrives at a call that is restarted, and at one that is not. */
@@ -480,23 +409,6 @@ static void *make_locked_file(void)
 	return first < 0 || second < 0 ? NULL : share(first, second);
 }
 
-static const char *locks_file(void *state)
-{
-	struct shared *shared = state;
-	const char *wrong;
-
-	/* Held by the other until the waker lets go. */
-	flock(shared->wakes, LOCK_EX);
-	wrong = torture_result(flock(shared->waits, LOCK_EX), 0, 0);
-	flock(shared->waits, LOCK_UN);
-	return wrong;
-}
-
-static void unlock_file(void *state)
-{
-	flock(((struct shared *)state)->wakes, LOCK_UN);
-}
-
 static int lock_range(int file, int command, short type)
 {
 	struct flock range = { .l_type = type, .l_whence = SEEK_SET };
@@ -602,21 +514,6 @@ static const char *waits_for_child(void *state)
 	return wrong ? wrong : torture_result(status, 7 << 8, 0);
 }
 
-static const char *waits_for_child_by_id(void *state)
-{
-	pid_t child = fork();
-	siginfo_t info = { 0 };
-	const char *wrong;
-
-	(void)state;
-	if (!child) {
-		torture_sleep_ms(20);
-		_exit(8);
-	}
-	wrong = torture_result(waitid(P_PID, (id_t)child, &info, WEXITED), 0, 0);
-	return wrong ? wrong : torture_result(info.si_pid == child && info.si_status == 8, 1, 0);
-}
-
 static void *make_fifo(void)
 {
 	struct shared *shared = share(0, 0);
@@ -652,50 +549,26 @@ static void remove_fifo(void *state)
 	unlink(((struct shared *)state)->path);
 }
 
-static sem_t semaphore;
-
-static void *make_posix_semaphore(void)
-{
-	return sem_init(&semaphore, 0, 0) ? NULL : &semaphore;
-}
-
-static const char *takes_posix_semaphore(void *state)
-{
-	return torture_result(sem_wait(state), 0, 0);
-}
-
-static void give_posix_semaphore(void *state)
-{
-	sem_post(state);
-}
-
 static const struct torture_case cases[] = {
 	{ "read of a pipe", make_pipe, reads, wake_by_write, NULL },
-	{ "readv of a pipe", make_pipe, reads_parts, wake_by_write, NULL },
 	{ "read of a socket", make_stream, reads, wake_by_write, NULL },
 	{ "recv of a socket", make_stream, receives, wake_by_write, NULL },
-	{ "read of a terminal", make_terminal, reads, wake_by_write, NULL },
 	{ "poll", make_pipe, polls, wake_by_write, NULL },
 	{ "select", make_pipe, selects, wake_by_write, NULL },
 	{ "epoll_wait for edges", make_events, waits_for_edge, wake_by_write, NULL },
 	{ "read of an eventfd", make_eventfd, reads_event, write_event, NULL },
 	{ "read of a timerfd", make_timer, reads_timer, NULL, NULL },
-	{ "read of a signalfd", make_signalfd, reads_signal, queue_signal, NULL },
 	{ "sigwaitinfo", make_plain, waits_for_signal, queue_signal, NULL },
 	{ "sigsuspend", make_plain, suspends, send_signal, NULL },
-	{ "pause", make_plain, pauses, send_signal, NULL },
 	{ "read with a signal, SA_RESTART", make_pipe, reads_with_signal, signal_and_write, NULL },
 	{ "read of inotify", make_watch, reads_watch, make_file, remove_watch },
 	{ "futex wait", make_plain, waits_on_futex, wake_futex, NULL },
 	{ "semop", make_semaphore, takes_semaphore, give_semaphore, remove_semaphore },
-	{ "sem_wait", make_posix_semaphore, takes_posix_semaphore, give_posix_semaphore, NULL },
 	{ "msgrcv", make_messages, receives_message, send_message, remove_messages },
-	{ "flock", make_locked_file, locks_file, unlock_file, NULL },
 	{ "fcntl(F_OFD_SETLKW)", make_locked_file, locks_range, unlock_range, NULL },
 	{ "accept", make_listener, accepts, connects_once, NULL },
 	{ "connect", make_full_listener, connects, accept_once, NULL },
 	{ "waitpid", NULL, waits_for_child, NULL, NULL },
-	{ "waitid", NULL, waits_for_child_by_id, NULL, NULL },
 	{ "open of a FIFO", make_fifo, opens, open_for_writing, remove_fifo },
 };
 

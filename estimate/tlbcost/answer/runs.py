@@ -423,7 +423,7 @@ def _copies_of_process(
             return found
         if len(folders) == _MOST_FOLLOWS:
             return found
-        say(f"the CPUs are busy ({found}): once more")
+        say(f"{found}: once more")
 
 
 def _copies_of_runs(

@@ -96,6 +96,11 @@ def verdict_sentence(estimate: Estimate) -> str:
     assert by is not None
     reason = next(iter(poor_because(estimate)), None)
     decides = _DECIDERS[by].format(load=load_words(given.runs), reason=reason)
+    if total.high < WORTHWHILE_FRACTION:
+        return (
+            f"NOT PROVEN: {pages} should save {high} of the {time} at most, but a model alone does "
+            f"not rule out more; {decides}."
+        )
     return f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {decides}."
 
 

@@ -105,8 +105,9 @@ def join_runs(parts: Sequence[EventCounts]) -> EventCounts:
 def merge_sources(parts: Sequence[EventCounts]) -> EventCounts:
     """The counts of one program from several sources as one.
 
-    Raises TlbcostError if their modes or CPUs differ, or their cycles by more than 4 %: then they
-    are not of the same work; and if a source has no cycles to see it by. ValueError: no parts.
+    Raises TlbcostError if their commands, modes or CPUs differ, or their cycles by more than 4 %:
+    then they are not of the same work; and if a source has no cycles to see it by. ValueError: no
+    parts.
     """
     merged = join_runs(parts)
     if len(parts) == 1:
@@ -118,6 +119,8 @@ def merge_sources(parts: Sequence[EventCounts]) -> EventCounts:
             raise _apart(first, part, "they are of different CPUs")
         if None not in (part.mode, first.mode) and part.mode != first.mode:
             raise _apart(first, part, f"one is of mode {first.mode}, the other of {part.mode}")
+        if None not in (part.command, first.command) and part.command != first.command:
+            raise _apart(first, part, f"one is of '{first.command}', the other of '{part.command}'")
         if found is None:
             raise TlbcostError(
                 f"cannot put the counts of {part.source} with others: it has no cycles, which "

@@ -96,9 +96,9 @@ def measured_in_arms(
 
 
 def copies_in(folders: Sequence[Path]) -> int:
-    """How many copies were measured, for better or worse. Raises TlbcostError, as above."""
-    attempts, _ = _read(folders)
-    return int((attempts["result"] == "followed").sum())
+    """How many copies had a slice that can be compared. Raises TlbcostError, as above."""
+    _, slices = _read(folders)
+    return int(slices.loc[slices["outcome"] == _GOOD, "copy"].nunique())
 
 
 def _read(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

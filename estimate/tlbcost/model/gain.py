@@ -146,9 +146,15 @@ def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
     return memory.faulted and pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
 
 
-def verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:
+def verdict(
+    expected: Interval, fault: Interval | None, already: bool, bound: Interval | None = None
+) -> VerdictCode:
+    """`bound`: of a model of misses, which has been wrong by more than its interval: that a program
+    cannot gain is the bound's to say.
+    """
     fault_low, fault_high = (fault.low, fault.high) if fault else (0.0, 0.0)
-    if expected.high + fault_high < WORTHWHILE_FRACTION:
+    most = expected.high if bound is None else max(expected.high, bound.high)
+    if most + fault_high < WORTHWHILE_FRACTION:
         return "not_worth_it"
     if already:
         return "already_huge"

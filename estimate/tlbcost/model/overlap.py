@@ -162,7 +162,9 @@ def with_overlap(
     return replace(
         simple,
         expected_fraction=expected,
-        verdict=verdict(expected, simple.fault_fraction, already_huge(runs, memory)),
+        verdict=verdict(
+            expected, simple.fault_fraction, already_huge(runs, memory), simple.bound_fraction
+        ),
         model="overlap",
         models={"overlap": expected, **simple.models},
     )

@@ -110,6 +110,22 @@ def level_options(geometry: Geometry) -> list[tuple[str, str]]:
     ]
 
 
+def _valgrind_lib(folder: Path) -> Path:
+    """Valgrind names a library there in LD_PRELOAD, in which blanks and colons separate."""
+    found = paths.valgrind_lib()
+    if not re.search(r"[\s:]", str(found)):
+        return found
+    if re.search(r"[\s:]", str(folder)):
+        raise TlbcostError(
+            f"Valgrind cannot run from {found}, nor from {folder}: both names have a blank or ':'",
+            "TMPDIR=/tmp",
+            CANNOT_MEASURE,
+        )
+    link = folder.with_name(f"{folder.name}-valgrind")
+    link.symlink_to(found)
+    return link
+
+
 def simulate(
     launcher: Launcher,
     valgrind: Path,
@@ -141,7 +157,7 @@ def simulate(
             outcome = launcher.execute(
                 [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
                 discard=True,
-                environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
+                environment={**os.environ, "VALGRIND_LIB": str(_valgrind_lib(folder))},
                 tick=_ticks(progress, native),
                 whole=True,
             )

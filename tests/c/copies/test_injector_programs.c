@@ -4,28 +4,22 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "injected.h"
-
-#define AREA_BYTES ((size_t)1 << 20)
 
 /* What a test and its program share. */
 struct shared {
 	volatile int end, ready;
 	volatile unsigned long turns;
 	volatile pid_t thread;
-	volatile uint64_t area;
 };
 
 static struct shared *shared;
@@ -146,45 +140,6 @@ static void test_attached(void)
 	check_end(&injected, 7);
 }
 
-static void has_unforked_memory(int output)
-{
-	char *area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-	unsigned char resident;
-	int status;
-
-	(void)output;
-	memset(area, 42, AREA_BYTES);
-	madvise(area, AREA_BYTES, MADV_DONTFORK);
-	shared->area = (uint64_t)(uintptr_t)area;
-	spin();
-	if (fork() == 0)
-		_exit(mincore(area, 4096, &resident) < 0 && errno == ENOMEM ? 7 : 1);
-	wait(&status);
-	_exit(WEXITSTATUS(status));
-}
-
-static void test_unforked(void)
-{
-	struct injector_request request;
-	struct injector_answer answer;
-	struct injected injected;
-	char byte = 0;
-
-	CHECK_EQUAL(begin(&injected, has_unforked_memory), 0);
-	request = injected_request(&injected);
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
-		CHECK_EQUAL(answer.copies, 1);
-		CHECK_EQUAL(answer.missing, i == 0);
-		CHECK_EQUAL(copy_take(&answer.copy[0]), 0);
-		CHECK_EQUAL(copy_read(&answer.copy[0], shared->area + 5000, &byte, 1), i ? 0 : -1);
-		CHECK_EQUAL(byte, i ? 42 : 0);
-		copy_kill(&answer.copy[0]);
-	}
-	check_end(&injected, 7);
-}
-
 /* The vDSO's last page is full. */
 static void has_no_room(int output)
 {
@@ -218,56 +173,6 @@ static void test_no_room(void)
 	CHECK_EQUAL(begin(&injected, has_no_room), 0);
 	request = injected_request(&injected);
 	CHECK_EQUAL(copy_times(&injected, &request, 20), 20);
-	check_end(&injected, 7);
-}
-
-#define MOST_SIGNALS 2000
-
-static volatile sig_atomic_t received, disordered;
-
-static void on_number(int signal, siginfo_t *info, void *context)
-{
-	(void)signal;
-	(void)context;
-	if (info->si_value.sival_int != received)
-		disordered = 1;
-	received++;
-}
-
-static void gets_signals(int output)
-{
-	struct sigaction action = { .sa_sigaction = on_number, .sa_flags = SA_SIGINFO };
-
-	(void)output;
-	sigaction(SIGRTMIN, &action, NULL);
-	spin();
-	_exit(received == MOST_SIGNALS && !disordered ? 7 : 1);
-}
-
-static void test_signals(void)
-{
-	struct injected injected;
-	struct injector_request request;
-	unsigned made = 0;
-	pid_t sender;
-
-	CHECK_EQUAL(begin(&injected, gets_signals), 0);
-	request = injected_request(&injected);
-	sender = fork();
-	if (sender == 0) {
-		for (int i = 0; i < MOST_SIGNALS; i++) {
-			while (sigqueue(injected.program, SIGRTMIN,
-					(union sigval){ .sival_int = i }) < 0)
-				injected_nap(100);
-			if (i % 4 == 0)
-				injected_nap(2000);
-		}
-		_exit(0);
-	}
-	while (waitpid(sender, NULL, WNOHANG) == 0)
-		made += copy_times(&injected, &request, 1);
-	CHECK(made > 10);
-	injected_nap(20000);
 	check_end(&injected, 7);
 }
 
@@ -349,101 +254,6 @@ static void test_killed(void)
 	}
 }
 
-/* Another thread executes a program. */
-static void *execute(void *argument)
-{
-	(void)argument;
-	while (shared->turns < 1000000)
-		;
-	execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; exit 7",
-	      (char *)NULL);
-	_exit(1);
-}
-
-static void is_replaced(int output)
-{
-	pthread_t thread;
-
-	(void)output;
-	pthread_create(&thread, NULL, execute, NULL);
-	spin();
-}
-
-static void test_execution(void)
-{
-	struct injected injected;
-	struct injector_request request;
-	unsigned made = 0;
-
-	for (unsigned i = 0; i < 10; i++) {
-		siginfo_t info = { .si_pid = 0 };
-
-		CHECK_EQUAL(begin(&injected, is_replaced), 0);
-		request = injected_request(&injected);
-		while (waitid(P_PID, (id_t)injected.program, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-		       !info.si_pid)
-			made += copy_times(&injected, &request, 1);
-		check_end(&injected, 7);
-	}
-	CHECK(made > 0);
-}
-
-#define THREADS 64
-
-static void *count(void *argument)
-{
-	unsigned long *turns = argument;
-
-	if (!shared->thread)
-		shared->thread = (pid_t)syscall(SYS_gettid);
-	while (!shared->end)
-		++*turns;
-	return NULL;
-}
-
-static unsigned long turns[THREADS];
-
-static void *wait_for_all(void *argument)
-{
-	pthread_t threads[THREADS];
-
-	(void)argument;
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, count, &turns[i]);
-	shared->ready = 1;
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	_exit(7);
-}
-
-/* Its first thread ends long before the others. */
-static void has_threads(int output)
-{
-	pthread_t thread;
-
-	(void)output;
-	pthread_create(&thread, NULL, wait_for_all, NULL);
-	pthread_exit(NULL);
-}
-
-static void test_threads(void)
-{
-	struct injected injected;
-	struct injector_request request;
-	unsigned made = 0;
-
-	CHECK_EQUAL(begin(&injected, has_threads), 0);
-	injected_nap(20000);
-	request = injected_request(&injected);
-	CHECK_EQUAL(refusal_of(&injected, true), REFUSED_GONE);
-	for (pid_t i = 0; i < THREADS; i++) {
-		request.thread = shared->thread + i;
-		made += copy_times(&injected, &request, 1);
-	}
-	CHECK(made > THREADS / 2);
-	check_end(&injected, 7);
-}
-
 static void *end_at_once(void *argument)
 {
 	shared->thread = (pid_t)syscall(SYS_gettid);
@@ -486,18 +296,6 @@ static void test_short_threads(void)
 	check_end(&injected, 7);
 }
 
-static void has_filter(int output)
-{
-	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog filter = { 1, &allow };
-
-	(void)output;
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
-	spin();
-	_exit(7);
-}
-
 /* Its calls go to a handler of its own, if it says so. */
 static void dispatches_calls(int output)
 {
@@ -517,27 +315,6 @@ static void is_vfork_parent(int output)
 		spin();
 		_exit(0);
 	}
-	_exit(7);
-}
-
-static void is_traced(int output)
-{
-	(void)output;
-	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-	spin();
-	_exit(7);
-}
-
-static void has_hugetlb(int output)
-{
-	char *page = mmap(NULL, (size_t)2 << 20, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-
-	(void)output;
-	if (page == MAP_FAILED)
-		_exit(4);
-	*page = 1;
-	spin();
 	_exit(7);
 }
 
@@ -583,11 +360,8 @@ static void check_refused(void (*program)(int output), enum injector_refusal ref
 	check_end(&injected, 7);
 }
 
-static void test_seccomp(void) { check_refused(has_filter, REFUSED_SECCOMP); }
 static void test_dispatch(void) { check_refused(dispatches_calls, REFUSED_SECCOMP); }
 static void test_vfork(void) { check_refused(is_vfork_parent, REFUSED_BUSY); }
-static void test_traced(void) { check_refused(is_traced, REFUSED_TRACED); }
-static void test_hugetlb(void) { check_refused(has_hugetlb, REFUSED_HUGETLB); }
 static void test_ring(void) { check_refused(has_ring, REFUSED_IO_URING); }
 static void test_faults(void) { check_refused(handles_faults, REFUSED_USERFAULTFD); }
 static void test_sleeping(void) { check_refused(sleeps, REFUSED_SLEEPING); }
@@ -700,22 +474,15 @@ static void test_container(void)
 static const struct check_test tests[] = {
 	{ "two copies of one stop", test_two_copies },
 	{ "a program that was not launched reaps its copies, and has no others", test_attached },
-	{ "memory that is not forked is copied, and not forked afterwards", test_unforked },
 	{ "no room behind the vDSO", test_no_room },
-	{ "queued signals arrive once and in order", test_signals },
 	{ "SIGSTOP and SIGCONT have their effect", test_stopped_and_continued },
 	{ "SIGKILL at any time", test_killed },
-	{ "another thread executes a program", test_execution },
-	{ "64 threads, whose first has ended", test_threads },
 	{ "threads that end soon", test_short_threads },
 	{ "an ordinary user", test_ordinary_user },
 	{ "a namespace of process ids", test_container },
 	{ "refused: gone", test_gone },
-	{ "refused: a seccomp filter", test_seccomp },
 	{ "refused: system calls dispatched to the user", test_dispatch },
 	{ "refused: the parent of a vfork()", test_vfork },
-	{ "refused: traced", test_traced },
-	{ "refused: hugetlb pages", test_hugetlb },
 	{ "refused: io_uring", test_ring },
 	{ "refused: userfaultfd", test_faults },
 	{ "refused: asleep", test_sleeping },

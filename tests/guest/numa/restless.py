@@ -37,8 +37,8 @@ from tlbcost.numa.watch.process import Process
 from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES = HUGE // PAGE, 4
-# Fewer where not all steps are taken.
-KILLS = 50 if os.environ.get("STEPS", "all") == "all" else 6
+# Fewer where not all steps are taken, or as many as TLBCOST_CHECK_NUMA="killed KILLS=200" asks for.
+KILLS = int(os.environ.get("KILLS", 50 if os.environ.get("STEPS", "all") == "all" else 6))
 # A watcher is killed within these seconds after its start, or after its first action.
 KILLED_WITHIN_S = 4.0
 # It acts within these seconds.

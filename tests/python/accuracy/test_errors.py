@@ -1,16 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import io
 import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.record import TWO, measured, modelled, paired_run, pairs, record, text_of
-from tlbcost.accuracy.checks import PairOfRuns, accuracy, check_of, gain_of
-from tlbcost.accuracy.record import format_record, read_record
-from tlbcost.accuracy.report import markdown
+from builders.record import (
+    MACHINE,
+    TWO,
+    measured,
+    modelled,
+    paired_run,
+    pairs,
+    program,
+    record,
+    text_of,
+)
+from builders.tree import needs_gnuplot
+from tlbcost.accuracy import record as trial_record
+from tlbcost.accuracy.checks import PairOfRuns, Program, Record, accuracy, check_of, gain_of
+from tlbcost.accuracy.record import format_record, read_record, record_of
+from tlbcost.accuracy.report import draw_record, markdown, print_record
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 
 
@@ -116,3 +130,137 @@ def test_excluded_programs_count_for_nothing_and_are_reported() -> None:
     some = record(TWO.programs[0], unproven)
     assert [check.program.name for check in some.checks] == ["chase"]
     assert "Not compared: sort: 12 % of its memory was on huge pages" in text_of(some)
+
+
+def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    some = record(
+        *TWO.programs,
+        measured("hash", 0.9, 0.6, Interval(0.3, 0.28, 0.32), -0.01),
+        replace(TWO.programs[0], name="musl", excluded="no huge pages", pairs=()),
+        Program("failed", "./failed", "thp", None, (), "no estimate: ./failed exited with 3"),
+    )
+    path = tmp_path / "trials.tsv"
+    path.write_text(format_record(some), encoding="utf-8")
+    assert read_record(path) == some
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("expected_value_0: 0.25", "expected_value_0: 0.9"),
+        ("bound_fraction_0: 0.5", "bound_fraction_0: wide"),
+        ("base_page_bytes: 4096", "base_page_bytes: NA"),
+        ("# date:", "# day:"),
+        ("\t1000000000\t900000000", "\t0\t900000000"),
+        ("\t1000000000\t900000000", "\tNA\t900000000"),
+    ],
+)
+def test_garbage_is_refused_by_name(tmp_path: Path, before: str, after: str) -> None:
+    path = tmp_path / "trials.tsv"
+    text = format_record(TWO)
+    assert before in text
+    path.write_text(text.replace(before, after, 1), encoding="utf-8")
+    with pytest.raises(TlbcostError, match=r"trials\.tsv"):
+        read_record(path)
+
+
+def test_record_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "samples" / "some").mkdir(parents=True)
+    monkeypatch.setattr(trial_record, "data", lambda *parts: tmp_path.joinpath(*parts))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert record_of(MACHINE) is None
+    (tmp_path / "samples" / "some" / "trials.tsv").write_text(format_record(TWO))
+    assert record_of(replace(MACHINE, kernel="6.2", microcode="0x2")) == (TWO, False)
+    assert record_of(replace(MACHINE, cpu_model="143")) is None
+    assert record_of(replace(MACHINE, hypervisor=None)) is None
+    # The user's own goes first; one of no use is passed over.
+    own = tmp_path / "cache" / "tlbcost" / "trials.tsv"
+    own.parent.mkdir(parents=True)
+    own.write_text(format_record(record(TWO.programs[0])))
+    found = record_of(MACHINE)
+    assert found is not None
+    assert (len(found[0].checks), found[1]) == (1, True)
+    own.write_text("garbage")
+    assert record_of(MACHINE) == (TWO, False)
+
+
+def test_records_without_models_are_read(tmp_path: Path) -> None:
+    text = format_record(TWO)
+    old = "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("# expected_overlap", "# expected_simple"))
+    )
+    assert old != text
+    (tmp_path / "trials.tsv").write_text(old, encoding="utf-8")
+    assert read_record(tmp_path / "trials.tsv") == TWO
+
+
+def test_only_the_errors_of_the_same_model_are_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = tmp_path / "tlbcost" / "trials.tsv"
+    own.parent.mkdir()
+
+    def quoted(some: Record) -> dict[str, float]:
+        own.write_text(format_record(some))
+        return {
+            model: round(tried.mean_error_fraction, 4)
+            for model, tried in trial_record.track_records(MACHINE).items()
+        }
+
+    overlap = Interval(0.32, 0.29, 0.34)
+    assert quoted(modelled(overlap)) == {"overlap": 0.02, "simple": 0.05}
+    assert quoted(modelled(None)) == {"simple": 0.05}
+    # From before there were two models.
+    assert quoted(modelled(None, with_ways=False)) == {"simple": 0.05}
+
+
+def test_nothing_compared_is_said() -> None:
+    nothing = record(replace(TWO.programs[0], prediction=None))
+    assert accuracy(nothing.checks) == {}
+    assert "No program was both predicted and measured" in text_of(nothing)
+    assert "Not compared: chase: not estimated" in text_of(nothing)
+
+
+def test_report_names_the_worst_and_counts() -> None:
+    text = text_of(TWO)
+    assert "expected gain against user time: mean 7.5, largest 10.0 (sort)" in text
+    assert "The gain lies in the expected interval in 1 of 2." in text
+    assert "It exceeds the bound in 1 of 2: sort." in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_section_has_a_row_for_each_check() -> None:
+    section = markdown(TWO)
+    assert section.count("\n| chase |") == 1
+    assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % (10 %) | " in section
+    assert "| bound against user time | 12.5 | 20.0 | chase |" in section
+
+
+def test_a_summary_has_the_largest_errors() -> None:
+    others = [program(f"small{n}", 0.9, 0.8, (0.1, 0.05, 0.2), 0.05) for n in range(30)]
+    text = io.StringIO()
+    print_record(record(*others, *TWO.programs), text, details=False)
+    lines = text.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert lines[0].startswith("32 programs")
+    assert "chase" in text.getvalue()
+    assert "The 8 largest errors of 32: --details" in text.getvalue()
+
+
+@needs_gnuplot
+def test_figure_is_drawn(tmp_path: Path) -> None:
+    draw_record(TWO, tmp_path / "accuracy.svg")
+    picture = (tmp_path / "accuracy.svg").read_text(encoding="utf-8")
+    for words in ("chase", "sort", "trial: user time saved", "estimated"):
+        assert words in picture
+    draw_record(modelled(Interval(0.32, 0.29, 0.34)), tmp_path / "both.svg")
+    assert "expected by the simple model" in (tmp_path / "both.svg").read_text("utf-8")
+
+
+def test_nothing_to_draw_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="no program"):
+        draw_record(record(), tmp_path / "accuracy.png")
+    assert not list(tmp_path.iterdir())

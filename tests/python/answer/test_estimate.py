@@ -1,24 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do runs, counts and costs become an estimate?"""
+"""How do runs, counts, costs and what was measured become an estimate?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from builders.answer import BASE, GEOMETRY, HUGE, RUN, process, simulated_evidence
+from builders.answer import BASE, GEOMETRY, HUGE, RUN, estimated, process, simulated_evidence
 from builders.tree import GOLDEN
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.caveats.rules import caveats
-from tlbcost.answer.estimate import conclude
-from tlbcost.answer.record import Evidence
+from tlbcost.answer.document import estimate_document
+from tlbcost.answer.estimate import attributable, conclude
+from tlbcost.answer.gains import with_measured
+from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import AskedModel
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.model.gain import MODELS
+from tlbcost.common.interval import Interval
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.model.gain import MODELS, total_interval
+from tlbcost.report.summary import summary
 from tlbcost.run.outcome import Outcome
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
+    Misses,
+    ModelledMisses,
+    RegionMisses,
+    SidedMisses,
+)
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows, Window
 
@@ -124,3 +136,125 @@ def test_a_model_that_is_asked_for_is_not_replaced() -> None:
     assert "--model simple" in str(error.value.hint)
     simple = conclude(evidence("simple", 0, "not asked for"))
     assert "T35" not in [caveat.code for caveat in caveats(simple)]
+
+
+def share(value: float, half: float = 0.005) -> Interval:
+    return Interval(value, value - half, value + half)
+
+
+def measured(user: float, system: float | None, **others: object) -> MeasuredGain:
+    total = share(user + (system or 0.0))
+    found = MeasuredGain(
+        source="runs in turns" if system is not None else "copies",
+        total_fraction=total,
+        user_fraction=share(user),
+        system_fraction=None if system is None else share(system),
+        null_fraction=share(0),
+        rounds=4,
+        dropped={},
+        huge_part=0.97,
+        seen_fraction=1.0,
+        method=None if system is None else "glibc-thp",
+    )
+    return replace(found, **others)  # type: ignore[arg-type]
+
+
+def concluded(found: MeasuredGain) -> Estimate:
+    modelled = estimated()
+    given = replace(modelled.given, measured=found)
+    return replace(modelled, given=given, gain=with_measured(modelled.gain, found))
+
+
+def test_both_parts_and_the_total_of_whole_runs_are_measured() -> None:
+    found = concluded(measured(0.10, 0.05))
+    assert found.gain.expected_fraction == share(0.10)
+    assert found.gain.fault_fraction == share(0.05)
+    # Not the sum of two intervals: the total has its own.
+    assert total_interval(found.gain) == share(0.15000000000000002)
+    assert found.gain.verdict == "worth_trying"
+
+
+def test_the_model_is_still_there() -> None:
+    modelled, found = estimated(), concluded(measured(0.10, 0.05))
+    assert modelled.simulated is not None
+    assert found.simulated is not None
+    assert found.simulated.gain == modelled.simulated.gain
+    document = estimate_document(found)
+    assert document.measured is not None
+    assert document.simulation is not None
+    assert document.simulation.expected_fraction == modelled.gain.expected_fraction
+    assert document.expected_fraction == share(0.10)
+
+
+def test_copies_leave_page_faults_to_the_calibration() -> None:
+    modelled, found = estimated(), concluded(measured(0.10, None))
+    assert found.gain.fault_fraction == modelled.gain.fault_fraction
+    assert found.gain.expected_fraction == share(0.10)
+
+
+@pytest.mark.parametrize(
+    ("user", "system", "verdict", "words"),
+    [
+        (0.10, 0.05, "worth_trying", "saved 15 % of the run time, at least 15 % (measured)."),
+        (0.005, 0.0, "not_worth_it", "saved 1.0 % of the run time at most (measured)."),
+        (-0.03, 0.0, "not_worth_it", "lose 3.0 % of the run time, at least 2.5 % (measured)."),
+        (0.02, 0.0, "not_proven", "(measured); a trial would decide."),
+    ],
+)
+def test_the_verdict_follows_from_it(user: float, system: float, verdict: str, words: str) -> None:
+    document = estimate_document(concluded(measured(user, system)))
+    assert document.verdict.code == verdict
+    assert document.verdict.sentence.endswith(words)
+
+
+def test_memory_has_a_part_of_a_gain_but_not_of_a_loss() -> None:
+    assert attributable(share(0.1)) == share(0.1)
+    assert attributable(share(0.001)) == Interval(0.001, 0.0, 0.006)
+    assert attributable(share(-0.1)) == Interval(0, 0, 0)
+
+
+def test_the_summary_says_what_was_measured_and_what_was_expected() -> None:
+    verdict, rest = summary(estimate_document(concluded(measured(0.10, 0.05))), 79)
+    text = " ".join(" ".join(rest).split())
+    assert len(verdict) + len(rest) <= 24
+    assert "user time" in text
+    assert "kernel time" in text
+    assert "the model expected" in text
+    assert "measured in 4 pairs of runs, in turns, by glibc-thp; modelled by" in text
+
+
+def missing_in(kind: str, walks: int) -> RegionMisses:
+    side = SidedMisses(Misses(5, walks))
+    waited = ModelledMisses(Misses(0, walks // 10), walks)
+    return RegionMisses(
+        kind, False, None, None, (), None, 64 << 20, 100, 2, side, side, waited, waited
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "shared", "also", "answered"),
+    [
+        (0.0, 900, (), False),
+        (0.10, 900, (), True),
+        (0.0, 900, ("shared memory",), True),
+        (0.0, 90, (), True),
+    ],
+)
+def test_a_small_gain_is_no_answer_where_the_memory_that_misses_stayed_as_it_was(
+    user: float, shared: int, also: tuple[str, ...], answered: bool
+) -> None:
+    outcome = Outcome(RUN, "", None, 0, None, None)
+    places = (missing_in("heap", 100), missing_in("shared", shared))
+    image = ImageAttribution(7, "/opt/app", places, (), (), (), 100_000, 65536)
+    found = conclude(
+        simulated_evidence(
+            Simulation((process(),), outcome, attributions=(image,)),
+            measured=measured(user, 0.0, also=also),
+        )
+    )
+    assert (found.given.measured is not None) == answered
+    if not answered:
+        assert found.given.not_measured is not None
+        assert "90 % of the page walks are in files and shared memory" in found.given.not_measured
+        assert found.simulated is not None
+        assert found.gain == found.simulated.gain

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the constants of the expected gain those that the published pairs give, and what of it?"""
+"""Are the gain's constants those of the published pairs, predictions judged, schemas up to date?"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import published_gains as bench
 import pytest
+import schemas
+from accuracy_rows import Row
 from builders.tree import TREE
 from tlbcost.common import formats
+from tlbcost.common.document import undescribed
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import read_table
+from tlbcost.machines.plan import machine_named, named
 from tlbcost.model.walk_share import (
     REMOVED_SLOPE,
     SHARE_SLOPE,
@@ -31,45 +35,8 @@ def test_every_pair_has_its_source_and_a_status() -> None:
         assert 0 < float(row["walk_share_4k"] or "") < 1
 
 
-def test_shares_and_gains_agree_with_the_walks_eliminated() -> None:
-    """informed = s4 - s2 (1 - gain), within what rounding in the sources leaves.
-
-    Figure 9 is the mean of several runs' figures there, ours the quotient of mean counts.
-    """
-    for row in PAIRS.records():
-        if row["walk_share_2m"] is None or row["status"] == "remembered":
-            continue
-        s4, s2, gain, went = (
-            float(row[column] or "")
-            for column in
-            ("walk_share_4k", "walk_share_2m", "measured_fraction", "informed_fraction")
-        )  # fmt: skip
-        assert went == pytest.approx(s4 - s2 * (1 - gain), abs=2e-3), row
-
-
 def test_the_constants_are_the_fit_of_the_published_pairs() -> None:
     assert bench.wrong_constants() == []
-
-
-def test_another_pair_would_be_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = bench.PAIRS.read_text().replace("0.1784\tNA\t0.1271", "0.1784\tNA\t0.0271")
-    (tmp_path / "pairs.tsv").write_text(text)
-    monkeypatch.setattr(bench, "PAIRS", tmp_path / "pairs.tsv")
-    assert any("SHARE_SLOPE" in sentence for sentence in bench.wrong_constants())
-
-
-def test_it_is_closer_than_what_it_replaces_on_machines_it_was_not_fitted_to() -> None:
-    """Targets on one socket: 9.3 points of the bound, 5.3 of a constant discount, 3.5 informed."""
-    errors = {}
-    for column, (form, _) in bench.CHOSEN.items():
-        pairs = bench.read_pairs(column, single_socket=True)
-        errors[column] = 100 * abs(bench.apart(form, pairs)).mean()
-        raw = bench.Form("itself", bench._itself, None)
-        errors[column, "raw"] = 100 * abs(bench.apart(raw, pairs)).mean()
-    assert errors["walk_share_4k", "raw"] == pytest.approx(9.3, abs=0.05)
-    assert errors["informed_fraction", "raw"] == pytest.approx(3.5, abs=0.05)
-    assert errors["walk_share_4k"] < 5.3
-    assert errors["informed_fraction"] < 3.5
 
 
 def test_the_interval_holds_nine_of_ten_on_a_machine_left_out() -> None:
@@ -124,3 +91,46 @@ def test_what_is_no_share_is_refused(share: float | Interval) -> None:
 def test_what_is_no_part_of_the_walks_is_refused(remaining: float) -> None:
     with pytest.raises(ValueError, match="not a part"):
         expected_with_remaining(0.3, remaining)
+
+
+PUBLISHED = TREE / "data" / "published"
+ROWS = read_table(PUBLISHED / "machines.tsv", formats.PUBLISHED_MACHINES).records()
+
+
+def row(published: float, predicted: float, *, half: float | None = None) -> Row:
+    interval = None if half is None else Interval(predicted, predicted - half, predicted + half)
+    return Row("someone", "a CPU", "snb", "time of something", published, predicted, interval)
+
+
+def test_each_published_figure_has_a_source_and_a_core_that_is_timed() -> None:
+    table = read_table(PUBLISHED / "machines.tsv", formats.PUBLISHED_MACHINES)
+    for each in ROWS:
+        assert table.header[f"source_{each['source']}"]
+        assert named(str(each["core"])).core == each["core"]
+        assert each["reads"] in ("chain", "drawn", "independent", "update", "product")
+
+
+def test_each_product_is_one_of_the_published_machines() -> None:
+    products = read_table(PUBLISHED / "products.tsv", formats.PUBLISHED_PRODUCTS).records()
+    known = {(each["source"], each["cpu"]) for each in ROWS}
+    assert {(each["source"], each["cpu"]) for each in products} <= known
+
+
+def test_a_product_has_its_own_figures_in_place_of_the_file() -> None:
+    plain = machine_named("skx", (4096,), None, None)
+    own = machine_named("skx", (4096,), None, None, {"ghz": 2.0, "memory_ns": 100.0})
+    assert plain.core is not None
+    assert own.core is not None
+    assert dict(own.core.fields)["memory-cycles"] == 200
+    assert "ghz" not in {unknown.name for each in own.variants for unknown in each.unknowns}
+
+
+@pytest.mark.parametrize("name", schemas.DOCUMENTS)
+def test_the_committed_schema_is_that_of_the_document(name: str) -> None:
+    file = schemas.SCHEMAS / f"{name}.schema.json"
+    assert file.read_text(encoding="utf-8") == schemas.text(name), "make bench NAME=schemas"
+
+
+@pytest.mark.parametrize("name", schemas.DOCUMENTS)
+def test_every_key_is_described(name: str) -> None:
+    assert undescribed(json.loads(schemas.text(name))) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A machine whose counters say what a test wants."""
+"""A machine whose counters say what a test wants, and counts as other tools print them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from tlbcost.counters.count_runs import count_program
-from tlbcost.counters.event_counts import EventCounts
+from tlbcost.counters.event_counts import EventCount, EventCounts
+from tlbcost.counters.importing.file import import_text
 from tlbcost.processors.event_tables import load_pmu, select
+from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 
@@ -67,3 +69,29 @@ def write_rights(
         (root / "proc/self/uid_map").write_text(uid_map, encoding="utf-8")
     if paranoid is not None:
         (root / "proc/sys/kernel/perf_event_paranoid").write_text(paranoid, encoding="utf-8")
+
+
+CSV = """\
+1000000000,,cycles:u,400000000,100.00,,
+300000000,,dtlb_load_misses.walk_active:u,300000000,75.00,,
+<not counted>,,dtlb_store_misses.walk_active:u,0,0.00,,
+<not supported>,,itlb_misses.walk_active:u,0,100.00,,
+"""
+SKYLAKE = load_pmu("skl")
+
+
+def read(text: str, pmu: Pmu | None = SKYLAKE, object_name: str | None = None) -> EventCounts:
+    return import_text(text, "file", pmu, object_name)
+
+
+def value(counted: EventCounts, event: str) -> float | None:
+    return next(count.value for count in counted.counts if count.event == event)
+
+
+def state(counted: EventCounts, event: str) -> str:
+    return next(count.state for count in counted.counts if count.event == event)
+
+
+def cycles_of(cycles: float | None, source: str = "a", **more: object) -> EventCounts:
+    counts = () if cycles is None else (EventCount("cycles", "cycles", cycles, None, "counted"),)
+    return EventCounts(source=source, pmu="skl", mode="user", counts=counts, **more)  # type: ignore[arg-type]

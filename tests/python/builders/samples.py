@@ -16,7 +16,6 @@ BASE, HUGE, GIANT = 4096, 2 << 20, 1 << 30
 LADDER = tuple(int(n) for n in np.unique(np.round(np.geomspace(4, 16384, 70))))
 SWEEPS = 10
 Row = tuple[str | None, ...]
-BASE, HUGE = 4096, 2 << 20
 RECORDED = TREE / "data" / "samples"
 TLBS_LADDER = (
     8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,

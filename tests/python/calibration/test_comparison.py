@@ -34,15 +34,6 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert read_document(path) == replace(full().calibration, notes=(), cpuid={})
 
 
-def test_a_document_with_a_quantitys_earlier_name_is_read(tmp_path: Path) -> None:
-    made = with_costs(cost("l3_half_life_ns", 3e6, None, None, 65536))
-    path = tmp_path / "a.json"
-    text = written(replace(quick(), calibration=made))
-    text = text.replace("calibration-3", "calibration-2").replace("l3_half_life", "l3_stay")
-    path.write_text(text)
-    assert read_document(path).costs == made.costs
-
-
 def test_change_and_overlap() -> None:
     first = with_costs(cost("stlb_hit_ns", 2.0), cost("walk_ns", 20), cost("fault_ns", 500))
     second = with_costs(cost("stlb_hit_ns", 2.02), cost("walk_ns", 30), cost("fault_ns", None))

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which cost holds at a footprint, and what stands in for one that was not obtained?"""
+"""Which cost holds at a footprint, what stands in for one, and is it read as it was written?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, MACHINE, interval
 from builders.calibration import of_this_machine
 from builders.tree import GOLDEN
-from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.file import cache_folder, cache_path, read_calibration, write_calibration
 from tlbcost.calibration.records import (
     Calibration,
     Cost,
@@ -21,6 +22,7 @@ from tlbcost.calibration.records import (
 )
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.system.machine import current_machine
 
 
 def calibration(*costs: Cost) -> Calibration:
@@ -95,3 +97,26 @@ def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
     with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
         check_costs(bare, MACHINE)
     assert error.value.exit_code == 4
+
+
+def test_a_quantitys_earlier_name_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    write_calibration(path, of_this_machine())
+    text = path.read_text()
+    path.write_text(text.replace("l3_half_life_ns", "l3_stay_ns"))
+    assert path.read_text() != text
+    assert read_calibration(path) == of_this_machine()
+
+
+def test_machines_have_caches_of_their_own() -> None:
+    machine = current_machine()
+    assert cache_path(machine) == cache_path(machine)
+    for change in ({"microcode": "x"}, {"kernel": "x"}, {"thp_mode": None}, {"governor": "x"}):
+        assert cache_path(replace(machine, **change)) != cache_path(machine)
+
+
+def test_the_cache_is_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "tlbcost"

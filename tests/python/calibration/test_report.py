@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the text of a calibration say what is in it, and what is not?"""
+"""Do a calibration's text, its JSON and its figure say what is in it, and what is not?"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
 import pytest
-from builders.calibration import cost, full, quick
-from builders.tree import TREE
-from tlbcost.calibration.file import read_calibration
+from builders.calibration import cost, curve, full, quick
+from builders.tree import SCHEMAS, TREE, needs_gnuplot
+from tlbcost.calibration.document import calibration_document
+from tlbcost.calibration.figure import draw
+from tlbcost.calibration.file import QUANTITIES, read_calibration
 from tlbcost.calibration.other_sources import WORDS, reported_figures
 from tlbcost.calibration.records import Cost, Obtained
 from tlbcost.calibration.report import describe, load_table, summarize
 from tlbcost.common import units
+from tlbcost.common.document import to_json
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 
 BOTH = pytest.mark.parametrize("obtained", [quick(), full()], ids=["quick", "full"])
@@ -22,12 +29,6 @@ RAW = {"cpuid_2_0": "00feff01 000000f0 00000000 00000000",
 RECORDED = TREE / "data" / "samples"
 GOOD = RECORDED / "amd-zen-5-guest" / "calibration.tsv"
 POOR = RECORDED / "amd-zen-5-guest-busy" / "calibration-1.tsv"
-
-
-def test_absent_is_na() -> None:
-    section = describe(quick()).partition("TLBs, 2 MiB pages")[2]
-    (line,) = [line for line in section.splitlines() if line.startswith("STLB entries")]
-    assert line.split()[2] == "NA"
 
 
 @BOTH
@@ -60,17 +61,6 @@ def test_walks_over_footprint_with_their_page_tables() -> None:
     (line,) = [s for s in section.splitlines() if s.split()[:1] == ["65536"]]
     assert line.split() == ["65536", "512", "KiB", "35", "32.9", "..", "37.8", "112",
                             "8", "6.8", "..", "9.2", "25.6"]  # fmt: skip
-
-
-def test_a_cost_is_not_below_zero() -> None:
-    obtained = quick()
-    costs = tuple(
-        replace(c, interval=Interval(12, -4.7, 40)) if c.quantity == "walk_ns" else c
-        for c in obtained.calibration.costs
-    )
-    shown = replace(obtained, calibration=replace(obtained.calibration, costs=costs))
-    assert "0 .. 40" in describe(shown)
-    assert "-4.7" not in describe(shown)
 
 
 def test_the_grade_and_each_reason() -> None:
@@ -157,16 +147,6 @@ def test_a_quick_one_says_what_it_left_out() -> None:
     assert "tlbcost calibrate --full" not in describe(full())
 
 
-def test_costs_of_millions_of_ns_keep_to_their_columns() -> None:
-    giant = Cost("fault_ns", 1 << 30, None, None, Interval(115633266, 114422852, 116608022), 4)
-    made = full()
-    calibration = replace(made.calibration, costs=(*made.calibration.costs, giant))
-    text = describe(replace(made, calibration=calibration))
-    (row,) = [line for line in text.splitlines() if "page fault" in line and "1 GiB" in line]
-    assert "116 M  114 M .. 117 M" in row
-    assert len(row) <= 80
-
-
 @pytest.mark.parametrize(
     ("ns", "words"),
     [
@@ -246,3 +226,83 @@ def test_without_walks_they_are_na() -> None:
     lines = of(replace(made, calibration=replace(made.calibration, costs=costs)))
     (walk,) = [line for line in lines if line.startswith("Page walk")]
     assert walk.split()[2:] == ["NA", "NA"]
+
+
+SCHEMA = json.loads((SCHEMAS / "calibrate.schema.json").read_text("utf-8"))
+
+
+def document(obtained: Obtained) -> dict[str, list[dict[str, object]]]:
+    known = reported_figures(obtained.calibration)
+    found: dict[str, list[dict[str, object]]]
+    found = json.loads(to_json(calibration_document(obtained, known)))
+    return found
+
+
+@BOTH
+def test_json_follows_its_schema(obtained: Obtained) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    made = document(obtained)
+    jsonschema.validate(made, SCHEMA)
+    assert len(made["costs"]) == len(obtained.calibration.costs)
+    assert {"quantity": "stlb_entries", "page_size_bytes": 4096, "source": "published",
+            "value": 2048, "verified": True} in made["expected"]  # fmt: skip
+
+
+def test_schema_knows_every_quantity_and_refuses_others() -> None:
+    parts = SCHEMA["$defs"]
+    assert parts["CalibratedCost"]["properties"]["quantity"]["enum"] == list(QUANTITIES)
+    assert parts["ReportedFigure"]["properties"]["quantity"]["enum"] == list(WORDS)
+    made = document(quick())
+    made["costs"][0]["quantity"] = "walk_cycles"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(made, SCHEMA)
+
+
+def test_nothing_measured_is_not_drawn(tmp_path: Path) -> None:
+    # As where others keep the machine busy until the time is over.
+    calibration = replace(quick().calibration, costs=())
+    rows = [line for line in curve().splitlines() if not line.startswith(("tlb\t", "# end"))]
+    rows.append(f"# end: {sum(line.startswith('cache') for line in rows)}")
+    empty = Obtained(calibration, "measured now", "\n".join(rows) + "\n")
+    with pytest.raises(TlbcostError, match="nothing was measured of the TLBs"):
+        draw(empty, [], tmp_path / "curve.svg")
+    assert not (tmp_path / "curve.svg").exists()
+
+
+@needs_gnuplot
+@pytest.mark.parametrize("caches", [True, False], ids=["caches", "no-caches"])
+@BOTH
+def test_the_figure_has_labels_units_and_marks(
+    obtained: Obtained, caches: bool, tmp_path: Path
+) -> None:
+    picture = tmp_path / "drawn.svg"
+    draw(replace(obtained, curve=curve(caches)), reported_figures(obtained.calibration), picture)
+    text = picture.read_text(encoding="utf-8")
+    for words in ("translation time per access (ns)", "cost of a page walk (ns)",
+                  "footprint (pages, one cache line in each)", "reach in 4 KiB pages",
+                  "L1 dTLB 96 x 4 KiB", "STLB 2048 x 4 KiB", "4 KiB, serial",
+                  "4 KiB in 2 MiB pages, serial",
+                  "A made-up CPU"):  # fmt: skip
+        assert words in text, words
+    assert ("load-to-use latency (ns)" in text) == caches
+    assert ("2 chains at once" in text) == (obtained.calibration.extent == "full")
+    assert ("fill L2 (2 MiB)" in text) == (obtained.calibration.extent == "full")
+    assert 'width="800"' in text
+
+
+@needs_gnuplot
+def test_a_figure_without_any_knee_or_walk_is_drawn(tmp_path: Path) -> None:
+    obtained = quick()
+    costs = tuple(replace(c, interval=None, pages=None) for c in obtained.calibration.costs)
+    calibration = replace(obtained.calibration, costs=costs)
+    picture = tmp_path / "drawn.svg"
+    draw(Obtained(calibration, "", curve(caches=False)), (), picture)
+    text = picture.read_text(encoding="utf-8")
+    assert "L1 dTLB" not in text
+    assert "NA: no walk's cost was obtained" in text.replace("&#39;", "'")
+
+
+def test_a_curve_that_is_garbage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="the curve of the calibration:1: not a"):
+        draw(replace(quick(), curve="garbage"), (), tmp_path / "c.svg")
+    assert list(tmp_path.iterdir()) == []

@@ -300,25 +300,6 @@ def test_a_poor_one_in_the_cache_is_measured_again() -> None:
     assert get()[1] == []
 
 
-def test_costs_below_zero_are_not_reported(
-    measured: Measurements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    costs = of_this_machine().costs
-    added = (
-        Cost("walk_ns", 4096, "overlapped", 4096, Interval(-7, -9, 2), 5),
-        Cost("walk_ns", 4096, "overlapped", 8192, Interval(3, -9, 5), 5),
-    )
-
-    def measure(*arguments: object) -> Measured:
-        found = measured(*arguments)  # type: ignore[arg-type]
-        return replace(found, analysis=replace(found.analysis, costs=(*costs, *added)))
-
-    monkeypatch.setattr(request, "measure", measure)
-    calibration = get()[0].calibration
-    assert [cost.interval for cost in calibration.costs[-2:]] == [None, Interval(3, 0, 5)]
-    assert any("measured as -7 ns, below zero: not reported" in note for note in calibration.notes)
-
-
 def test_how_long_to_wait_for_quiet(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:

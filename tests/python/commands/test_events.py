@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does `tlbcost events` list what the tables hold?"""
+"""Do the options of `tlbcost events`, `calibrate` and `numa` do what they say?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from builders.calibration import full
 from builders.tree import MACHINES, SCHEMAS
+from tlbcost.__main__ import main
+from tlbcost.calibration import file
+from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.request import CalibrationRequest
+from tlbcost.commands import calibrate
 from tlbcost.commands import events as command
+from tlbcost.commands.calibrate import page_size
+from tlbcost.commands.numa import caches
 from tlbcost.common.errors import TlbcostError
 from tlbcost.processors.event_tables import all_pmus, generic_pmu
 from tlbcost.processors.events import Pmu
@@ -44,10 +52,6 @@ def test_report_and_json(pmu: Pmu, tmp_path: Path, capsys: pytest.CaptureFixture
     jsonschema.validate(document, SCHEMA)
     assert [event["name"] for event in document["events"]] == [e.name for e in pmu.events]
     assert document["formulas"] == pmu.formulas
-
-
-def test_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_one_role(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,3 +100,94 @@ def test_list_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^{pmu.key} ", out, re.MULTILINE)
         for alias in pmu.aliases:
             assert alias in out
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4096", 4096), ("64K", 65536), ("2M", 2 << 20), ("1g", 1 << 30), ("16KiB", 16384)],
+)
+def test_page_sizes(text: str, size: int) -> None:
+    assert page_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "x", "-2M", "0", "1K", "3M", "2T", "2.5M", "1e6", "٢M"])
+def test_no_page_sizes(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="not a page size"):
+        page_size(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--quick", "--full"], ["--show", "--quick"], ["--page-size", "3M"], ["--compare", "a"]],
+)
+def test_usage_errors(options: list[str]) -> None:
+    assert main(["calibrate", *options]) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--show", "--recalibrate"], ["--show", "--page-size", "2M"],
+     ["--compare", "a", "b", "--plot", "c.png"], ["--compare", "a", "b", "--json", "c"]],
+)  # fmt: skip
+def test_options_without_meaning_are_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", *options]) == 2
+    assert "has no meaning with" in capsys.readouterr().err
+
+
+def test_show_without_a_calibration_fails_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(file, "look_up", lambda: (None, "none is cached"))
+    assert main(["calibrate", "--show"]) == 1
+    said = capsys.readouterr().err
+    assert said == "tlbcost: nothing to show: none is cached\ntlbcost: hint: tlbcost calibrate\n"
+
+
+def test_show_measures_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(file, "look_up", lambda: (full(), ""))
+    monkeypatch.setattr(calibrate, "obtain", lambda *_: pytest.fail("measured"))
+    assert main(["calibrate", "--show"]) == 0
+    assert "L1 dTLB, entries" in capsys.readouterr().out
+    assert main(["calibrate", "--show", "--plot", "curve.png"]) == 1
+    assert "curve" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "request_"),
+    [([], CalibrationRequest()), (["--quick"], CalibrationRequest("quick")),
+     (["--full"], CalibrationRequest("full")),
+     (["--recalibrate"], CalibrationRequest(recalibrate=True)),
+     (["--page-size", "64K", "--page-size", "2M"],
+      CalibrationRequest(page_sizes=(65536, 2 << 20)))],
+)  # fmt: skip
+def test_options_reach_the_calibration(
+    options: list[str],
+    request_: CalibrationRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[object] = []
+
+    def obtain(request: CalibrationRequest, announce: object, progress: object) -> Obtained:
+        assert callable(announce)
+        assert callable(progress)
+        asked.append(request)
+        return full()
+
+    monkeypatch.setattr(calibrate, "obtain", obtain)
+    assert main(["calibrate", *options]) == 0
+    assert asked == [request_]
+    assert capsys.readouterr().err == ""
+
+
+def test_sizes_of_caches() -> None:
+    assert caches("512K,1M") == (512 << 10, 1 << 20)
+    assert caches("65536") == (65536, 0)
+    assert caches("1M,0") == (1 << 20, 0)
+    for text in ("", ",", "1M,", "0", "1M,2M,3M", "K", "-1", "9999G"):
+        with pytest.raises(argparse.ArgumentTypeError, match="not sizes of caches"):
+            caches(text)

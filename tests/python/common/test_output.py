@@ -27,14 +27,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
 
 
-def test_written_files_are_whole_or_absent(tmp_path: Path) -> None:
-    target = tmp_path / "report"
-    output.check_writable(target)
-    output.write(target, "text\n")
-    assert target.read_text() == "text\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["report"]
-
-
 @pytest.mark.parametrize("name", ["missing/report", "."])
 def test_unwritable_files_are_refused_before(tmp_path: Path, name: str) -> None:
     with pytest.raises(TlbcostError, match="cannot write") as error:

@@ -169,26 +169,6 @@ def test_another_users_folder_stays(scratch: Path, whose: str) -> None:
     assert (left / "files" / "table").exists()
 
 
-def test_two_runs_never_share_a_folder_or_remove_a_living_one(scratch: Path) -> None:
-    code = (
-        "from tlbcost.common.temporary import temporary_folder\n"
-        "for n in range(150):\n"
-        "    with temporary_folder() as folder:\n"
-        "        with (folder / 'mine').open('x') as file:\n"
-        "            file.write('mine')\n"
-        "        assert (folder / 'mine').read_text() == 'mine'\n"
-    )
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(scratch)},
-            stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(4)
-    ]  # fmt: skip
-    assert [run.communicate()[1] for run in runs] == [""] * 4
-    assert list(scratch.iterdir()) == []
-
-
 @pytest.mark.parametrize("when", ["before the lock is made", "before it is locked"])
 def test_a_run_whose_new_folder_is_taken_for_a_left_one_makes_another(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, when: str

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 from tlbcost.common import formats
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.copies import process
 from tlbcost.system import hints
 from tlbcost.system import process as files
 from tlbcost.system.tracing import TracingRights
 
-NOBODY = 2**31 - 2
 PRIVILEGED = TracingRights(None, True, False)
 ORDINARY = TracingRights(None, False, False)
 
@@ -105,27 +103,3 @@ def test_other_refusals_have_their_reason(
     said, _ = lacks(monkeypatch, PRIVILEGED, tmp_path)
     assert said.startswith("process 77 cannot be followed: ")
     assert words in said
-
-
-def test_a_process_that_is_not_there() -> None:
-    with pytest.raises(TlbcostError, match="there is no process") as error:
-        process._command(NOBODY)
-    assert error.value.exit_code == FAILED
-
-
-def test_the_command_of_a_process_is_its_own() -> None:
-    argv, path = process._command(os.getpid())
-    assert argv
-    assert path == Path("/proc/self/exe").readlink()
-
-
-def test_what_a_process_uses_from_now_on() -> None:
-    meter = process._Meter(os.getpid(), children=False)
-    before = time.process_time_ns()
-    while time.process_time_ns() - before < 50_000_000:
-        pass
-    meter.read()
-    run = meter.run(())
-    # What it used until then is not in it.
-    assert 0 < run.cpu_ns <= time.process_time_ns() - before + 20_000_000
-    assert run.max_rss_bytes == 0

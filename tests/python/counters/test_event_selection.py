@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the right events chosen, and is what is no event refused?"""
+"""Are the right events chosen, is perf asked for them, and is what is no event refused?"""
 
 from __future__ import annotations
 
 import pytest
 from builders.counting import ACTIVE, COMPLETED, CountingMachine
 from builders.tree import MACHINES
+from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.event_selection import (
+    EventRequest,
     choose_events,
     choose_pmu,
     default_events,
@@ -18,6 +20,7 @@ from tlbcost.counters.event_selection import (
     perf_stat,
 )
 from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.recording import Pace, event_terms
 from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu, named
 from tlbcost.processors.events import Pmu
 
@@ -116,3 +119,31 @@ def test_the_line_has_the_cycles_of_walks_where_the_cpu_counts_them() -> None:
         "perf stat -o counts.txt -e cycles:u,instructions:u,dTLB-load-misses:u,"
         "dTLB-store-misses:u,iTLB-load-misses:u -- COMMAND"
     )
+
+
+needs_encoder = pytest.mark.skipif(
+    not paths.libexec("tlbcost-count").exists(), reason="tlbcost-count is not built: make all"
+)
+
+
+@needs_encoder
+@pytest.mark.parametrize(
+    ("names", "mode", "pace", "terms"),
+    [
+        (["page_faults"], "user", Pace(), ["software/config=0x2,name=page_faults,period=1/u"]),
+        (["cycles"], "kernel", Pace(), ["cycles/name=cycles,period=2000003/k"]),
+        (["perf::DTLB-LOAD-MISSES"], "both", Pace(frequency=99),
+         ["dTLB-load-misses/name=perf__DTLB_LOAD_MISSES,freq=99/"]),
+    ],
+)  # fmt: skip
+def test_terms(names: list[str], mode: str, pace: Pace, terms: list[str]) -> None:
+    found = event_terms(choose_events(generic_pmu(), names), mode, pace)  # type: ignore[arg-type]
+    assert found[-len(terms) :] == terms
+
+
+@needs_encoder
+def test_an_event_source_that_is_not_here_is_refused() -> None:
+    absent = EventRequest("x", None, "x", "code:no_such_source:0x1")
+    with pytest.raises(TlbcostError) as error:
+        event_terms([absent], "user", Pace())
+    assert error.value.exit_code == 4

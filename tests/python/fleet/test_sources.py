@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are files read whatever holds the rows, and is each wrong one named with what is wrong?"""
+"""Are files read whatever holds the rows, a log of perf converted, and a fleet reported?"""
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 from pathlib import Path
 
+import jsonschema
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders.fleet import Row, frame_of, log_of, reviewed, rows_of, written
+from builders.review import HOSTILE
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.fleet import sources
-from tlbcost.fleet.review import review_counts
+from tlbcost.fleet.convert import convert_logs
+from tlbcost.fleet.perf_log import Origin
+from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
+from tlbcost.fleet.review import FleetReview, review_counts
 from tlbcost.fleet.sources import matching
 
 HEADER = "host,service,cpu_model,event,value,seconds\n"
@@ -140,3 +149,144 @@ def test_without_dask_the_message_says_how_to_get_it(
     assert "need Dask's dataframes and pyarrow" in str(error)
     assert error.hint is not None
     assert "tlbcost[fleet]" in error.hint
+
+
+ORIGIN = Origin("h1", "web", "skx")
+
+
+def line(interval: float, event: str = "cycles:u", value: object = "100", **more: object) -> str:
+    found = {"interval": interval, "counter-value": value, "unit": "", "event": event, **more}
+    return json.dumps(found) + "\n"
+
+
+def converted(folder: Path, text: str, origin: Origin = ORIGIN, to: str = "t.csv") -> pd.DataFrame:
+    log, output = folder / "perf.log", folder / to
+    log.write_text(text, encoding="utf-8")
+    rows = convert_logs([log], origin, output)
+    found = pd.read_csv(output) if output.suffix == ".csv" else pd.read_parquet(output)
+    assert len(found) == rows
+    assert sorted(path.name for path in folder.iterdir()) == sorted([log.name, to])
+    return found
+
+
+def test_seconds_are_those_of_the_interval(tmp_path: Path) -> None:
+    text = line(1.0) + line(1.0, "x:u") + line(2.5) + line(2.5, "x:u")
+    # Started again.
+    text += line(0.5) + line(0.5, "x:u")
+    found = converted(tmp_path, text)
+    assert found["seconds"].tolist() == [1.0, 1.0, 1.5, 1.5, 0.5, 0.5]
+    assert set(found["host"]) == {"h1"}
+    assert list(found.columns) == [
+        "host", "service", "cpu_model", "event", "value", "seconds", "running_fraction",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["t.csv", "t.parquet"])
+def test_what_was_not_counted_and_what_was_scaled(tmp_path: Path, to: str) -> None:
+    text = line(1.0, value="<not counted>", **{"pcnt-running": 0.0})
+    text += line(1.0, "x:u", "5", **{"pcnt-running": 40.0})
+    text += line(1.0, "task-clock", "1.5", unit="msec")
+    text += '{"interval": 1.0, "metric-value": "1.2", "metric-unit": "insn per cycle"}\n'
+    found = converted(tmp_path, text, to=to)
+    assert found["value"].isna().tolist() == [True, False, False]
+    assert found["running_fraction"].tolist()[1:] == [0.4, 1.0]
+    assert found["value"].tolist()[1:] == [5.0, 1.5e6]
+
+
+def test_cgroups_are_services_unless_one_is_given(tmp_path: Path) -> None:
+    text = line(1.0, cgroup="/web") + line(1.0, cgroup="/db") + line(2.0, cgroup="/web")
+    found = converted(tmp_path, text, Origin("h1", None, "skx"))
+    assert found["service"].tolist() == ["/web", "/db", "/web"]
+    assert found["seconds"].tolist() == [1.0, 1.0, 1.0]
+    assert set(converted(tmp_path, text)["service"]) == {"web"}
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    log, output = tmp_path / "perf.log", tmp_path / "t.csv"
+    log.write_text(line(1.0), encoding="utf-8")
+    for origin, words, option in (
+        (Origin(None, "web", "skx"), "no 'host' in it", "--host"),
+        (Origin("h1", None, "skx"), "no 'service' in it", "--service"),
+        (Origin("h1", "web", None), "no 'cpu_model' in it", "--cpu"),
+    ):
+        with pytest.raises(TlbcostError, match=f"{log}:1: {words}") as caught:
+            convert_logs([log], origin, output)
+        assert option in str(caught.value.hint)
+    with pytest.raises(TlbcostError, match="no event table is called 'nonesuch'"):
+        convert_logs([log], Origin("h1", "web", "nonesuch"), output)
+    with pytest.raises(TlbcostError, match="name that ends in"):
+        convert_logs([log], ORIGIN, tmp_path / "t.json")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the logs of --convert have no counts"),
+        ('{"counter-value": "1", "event": "x"}\n', "no interval"),
+        (line(1.0) + "x\n", "2: not a JSON object"),
+        (line(1.0) + "\xff".encode().decode("latin-1")[:1], "2: not a JSON object"),
+        (line(1.0, value="-3"), "1: not a count: -3"),
+    ],
+)
+def test_logs_that_are_none(tmp_path: Path, text: str, words: str) -> None:
+    log, output = tmp_path / "perf.log", tmp_path / "t.parquet"
+    log.write_text(text, encoding="utf-8")
+    with pytest.raises(TlbcostError, match=words):
+        convert_logs([log], ORIGIN, output)
+    assert [path.name for path in tmp_path.iterdir()] == ["perf.log"]
+
+
+SCHEMA = Path(__file__).resolve().parents[3] / "data" / "schema" / "fleet.schema.json"
+
+
+def hostile(folder: Path) -> FleetReview:
+    """Two services, one with a name that would be markup, and a host that is left out."""
+    rows: list[Row] = rows_of("a") + rows_of("b", HOSTILE, dtlb_load=0.1)
+    return reviewed(folder, rows + rows_of("<c>", cpu="nonesuch"))
+
+
+def test_text(tmp_path: Path) -> None:
+    text = io.StringIO()
+    print_report(hostile(tmp_path).document, text)
+    assert "\x1b" not in text.getvalue()
+    flat = " ".join(text.getvalue().split())
+    assert "web skx 1 1 23 % (23 to 23) 14 % (14 to 14)" in flat
+    assert "36 rows of 3 hosts in 1 file; 24 rows used." in flat
+    assert "left out: 12 rows of 1 host (web; nonesuch): no event table is called" in flat
+
+
+def test_many_reasons_are_cut_short(tmp_path: Path) -> None:
+    rows = rows_of("a")
+    rows += [row for i in range(25) for row in rows_of(f"h{i}", cpu=f"cpu {i}")]
+    text = io.StringIO()
+    print_report(reviewed(tmp_path, rows).document, text)
+    assert text.getvalue().count("left out: ") == 21
+    assert "left out: 60 more rows, for 5 reasons; --json has them" in text.getvalue()
+
+
+def test_json_is_as_its_schema_says(tmp_path: Path) -> None:
+    document = json.loads(to_json(hostile(tmp_path).document))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert document["schema"] == "tlbcost-fleet-1"
+    assert document["rows_read"] == 36
+
+
+def test_csv(tmp_path: Path) -> None:
+    found = hostile(tmp_path)
+    table = pd.read_csv(io.StringIO(to_csv(found.document)))
+    assert table["hosts"].tolist() == [1, 1]
+    assert table["gain_fraction_p50"].tolist() == [
+        row.gain_fraction.p50 for row in found.document.rows
+    ]
+    hosts = pd.read_csv(io.StringIO(hosts_csv(found.hosts)))
+    assert hosts["host"].tolist() == ["a", "b"]
+    assert hosts["gain_fraction_low"].tolist() == [each.gain.low for each in found.hosts]
+
+
+def test_markdown_shows_names_as_they_are(tmp_path: Path) -> None:
+    text = to_markdown(hostile(tmp_path).document)
+    assert "<script" not in text
+    assert "<c>" not in text
+    row = next(line for line in text.splitlines() if line.startswith("| &lt;"))
+    assert row.replace("\\|", "").count("|") == 7

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are processes followed that come, go, fault, and may not be read?"""
+"""Are processes followed that come, go and may not be read, and their pages, and the host's?"""
 
 from __future__ import annotations
 
+import mmap
 import shutil
 from pathlib import Path
 
 import pytest
-from builders.live import REACHES, Proc, mapping, rollup
+from builders.memory import REACHES, Proc, mapping, rollup
+from hypothesis import given
+from hypothesis import strategies as st
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.live.budget import Unlimited
 from tlbcost.live.document import rows_of
-from tlbcost.live.processes import Process, Processes
+from tlbcost.live.host import HostReader, hides_processes
+from tlbcost.live.processes import Process, Processes, pages_of, rolled_up
+from tlbcost.memory import smaps
 from tlbcost.system import process
 
 ALL = Unlimited()
@@ -165,3 +170,114 @@ def test_pages_of_a_pool_that_a_group_shares_count_once(proc: Proc) -> None:
     assert rows["/a"].memory_bytes == (4096 + 2 * 8) << 10
     assert (rows["/a"].processes, rows["/b"].huge_bytes) == (2, 0)
     assert rows["/a"].reach_ratio == pytest.approx(4096 / (2 << 20) + 16 / 4096)
+
+
+KIB = 1024
+
+
+def test_it_agrees_with_the_reader_of_every_mapping() -> None:
+    path = Path("/proc/self/smaps")
+    if not path.exists():
+        pytest.skip("needs /proc/PID/smaps")
+    with mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        memory[:] = b"x" * len(memory)
+        text = path.read_bytes()
+    found, parsed = pages_of(text), smaps.parse(text.decode(errors="replace"))
+    base = [(m.resident_bytes - m.huge_bytes) * bool(m.eligible) for m in parsed]
+    assert found.memory_bytes == sum(m.resident_bytes for m in parsed) >= 8 << 20
+    assert found.huge_bytes == sum(m.huge_bytes for m in parsed)
+    assert found.eligible_bytes == (sum(base) if parsed[0].eligible is not None else None)
+
+
+def test_what_is_eligible_is_what_base_pages_of_eligible_mappings_hold() -> None:
+    text = mapping(1000, huge=400) + mapping(50, eligible=False) + mapping(0)
+    found = pages_of(text.encode())
+    assert found.memory_bytes == 1050 * KIB
+    assert (found.huge_bytes, found.eligible_bytes) == (400 * KIB, 600 * KIB)
+
+
+def test_a_kernel_that_does_not_report_what_is_eligible() -> None:
+    assert pages_of(mapping(1000, eligible=None).encode()).eligible_bytes is None
+
+
+def test_a_page_of_four_processes_counts_a_quarter() -> None:
+    text = mapping(1000, pss=250, shmem=400) + mapping(100)
+    found = pages_of(text.encode(), proportional=True)
+    assert found.memory_bytes == 350 * KIB
+    assert (found.huge_bytes, found.eligible_bytes) == (100 * KIB, 250 * KIB)
+
+
+def test_pages_of_a_pool_are_in_memory_unless_others_map_them() -> None:
+    text = mapping(0, shared_hugetlb=4096, inode=7) + mapping(0, private_hugetlb=2048, inode=8)
+    found = pages_of((mapping(8) + text).encode())
+    assert (found.memory_bytes, found.huge_bytes) == (2056 * KIB, 2048 * KIB)
+    assert found.shared_hugetlb == {b"00:0f 7": 4096 * KIB}
+
+
+def test_the_sum_of_all_mappings() -> None:
+    text = rollup(1000, pss=(300, 50, 100), anonymous=600, huge=200, shmem=100)
+    whole = rolled_up(text.encode())
+    assert (whole.memory_bytes, whole.huge_bytes) == (1000 * KIB, 300 * KIB)
+    assert whole.eligible_bytes is None
+    part = rolled_up(text.encode(), proportional=True)
+    # Half of the anonymous memory, and 150 of 400 of the other.
+    assert part.memory_bytes == 450 * KIB
+    assert part.huge_bytes == round(200 * 0.5 + 100 * 0.375) * KIB
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_anything_is_read(text: bytes, proportional: bool) -> None:
+    for read in (pages_of, rolled_up):
+        found = read(mapping(4).encode() + text, proportional=proportional)
+        assert 0 <= found.huge_bytes <= found.memory_bytes
+
+
+@pytest.fixture
+def host_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    return tmp_path / "proc"
+
+
+def test_figures_and_the_rate_of_fallbacks(host_proc: Path) -> None:
+    meminfo = "MemTotal: 1000 kB\nAnonHugePages: 4 kB\nShmemHugePages: 8 kB\n"
+    (host_proc / "meminfo").write_text(meminfo)
+    (host_proc / "vmstat").write_text("thp_fault_fallback 10\n")
+    reader = HostReader()
+    first = reader.read()
+    assert (first.memory_bytes, first.thp_bytes) == (1000 << 10, 12 << 10)
+    assert first.available_bytes is first.fallback_rate is None
+    (host_proc / "vmstat").write_text("thp_fault_fallback 30\n")
+    rate = reader.read().fallback_rate
+    assert rate is not None
+    assert rate > 0
+
+
+def test_nothing_is_known(host_proc: Path) -> None:  # noqa: ARG001
+    host = HostReader().read()
+    assert host.memory_bytes is host.thp_bytes is host.thp_mode is host.fallback_rate is None
+    assert host.pools == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "root", "hides"),
+    [
+        (["rw,hidepid=2"], False, True),
+        (["rw,hidepid=invisible,gid=7"], False, True),
+        (["rw,hidepid=2"], True, False),
+        (["rw,hidepid=1"], False, False),
+        (["rw,hidepid=2", "rw"], False, False),
+        (["rw", "rw,hidepid=4"], False, True),
+        ([], False, False),
+    ],
+)
+def test_hidden_processes(host_proc: Path, options: list[str], root: bool, hides: bool) -> None:
+    lines = [f"22 1 0:20 / /proc rw,nosuid - proc proc {each}\n" for each in options]
+    (host_proc / "self" / "mountinfo").write_text(
+        "20 1 0:9 / / rw - ext4 /dev/x rw\n" + "".join(lines)
+    )
+    if root:
+        (host_proc / "1").mkdir()
+        (host_proc / "1" / "stat").write_text("1 (init) S\n")
+    assert hides_processes() is hides

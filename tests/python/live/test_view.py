@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the picture fit every terminal, and show what is not known as such?"""
+"""Do the picture and OpenMetrics show what is known, within the budget of a look?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import io
 from typing import get_args
 
 import pytest
-from builders.live import document, row, unknown
+from builders.memory import document, row, unknown
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from tlbcost.live.budget import Budget, OwnUse
 from tlbcost.live.document import in_order
 from tlbcost.live.keys import SortKey
+from tlbcost.live.openmetrics import openmetrics
 from tlbcost.live.view import KEYS, picture, print_once
 
 ROWS = [row(f"process-{number}", pid=number) for number in range(1, 60)]
@@ -80,3 +84,126 @@ def test_what_is_not_known_is_last(key: SortKey) -> None:
 def test_each_key_has_a_letter() -> None:
     assert set(KEYS.values()) == set(get_args(SortKey))
     assert "q" not in KEYS
+
+
+HOSTILE = 'a"b\\c\\n{} = 1 # \u202e'
+
+
+def families(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """By both parsers the same samples."""
+    both = []
+    for read in (
+        openmetrics_parser.text_string_to_metric_families,
+        parser.text_string_to_metric_families,
+    ):
+        found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in read(text):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append((sample.labels, sample.value))
+        both.append(found)
+    assert both[0] == both[1]
+    return both[0]
+
+
+def test_processes() -> None:
+    text = openmetrics(document(row(), unknown(HOSTILE)))
+    assert text.endswith("\n# EOF\n")
+    found = families(text)
+    labels = {"pid": "12", "comm": "redis-server"}
+    assert found["tlbcost_process_huge_bytes"] == [(labels, 2 << 20)]
+    assert found["tlbcost_process_tlb_reach_ratio"] == [(labels, 2.0)]
+    assert found["tlbcost_process_eligible_age_seconds"] == [(labels, 90.0)]
+    assert [labels["comm"] for labels, _ in found["tlbcost_process_page_faults_total"]] == [
+        "redis-server",
+        HOSTILE,
+    ]
+    assert found["tlbcost_host_pool_free_bytes"] == [({"page_bytes": str(2 << 20)}, 8 << 20)]
+    # Not obtained.
+    assert "tlbcost_host_thp_fallback_rate" not in found
+
+
+def test_a_group_has_a_rate_and_no_counter() -> None:
+    found = families(openmetrics(document(row("/a b", pid=None, faults=None), by="cgroup")))
+    assert found["tlbcost_cgroup_page_fault_rate"] == [({"cgroup": "/a b"}, 12.4)]
+    assert not [name for name in found if name.endswith("_total")]
+
+
+def test_names_end_with_their_unit_and_types_are_known_to_both_formats() -> None:
+    lines = openmetrics(document(row())).splitlines()
+    types = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
+    assert set(types.values()) == {"gauge", "counter"}
+    units = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# UNIT ")}
+    assert units
+    for name, unit in units.items():
+        assert name.endswith(f"_{unit}")
+
+
+def test_no_process_at_all() -> None:
+    assert "tlbcost_host_memory_bytes" in families(openmetrics(document()))
+
+
+@pytest.mark.parametrize("name", ["\n", "\\", '"', "a\\nb"])
+def test_any_name_is_one_label(name: str) -> None:
+    found = families(openmetrics(document(row(name))))
+    assert found["tlbcost_process_memory_bytes"] == [({"pid": "12", "comm": name}, 10 << 20)]
+
+
+SHARE = 0.005
+
+
+class Clocks:
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0
+
+    def budget(self, saved_s: float = 4.0) -> Budget:
+        return Budget(saved_s, SHARE, clock=lambda: self.wall, cpu=lambda: self.cpu)
+
+
+@pytest.mark.parametrize("look_s", [0.0004, 0.05, 1.0])
+def test_no_more_than_the_share_is_used_in_the_long_run(look_s: float) -> None:
+    clocks = Clocks()
+    budget = clocks.budget()
+    while budget.left_s() > 0:
+        clocks.cpu += look_s
+    first = clocks.cpu
+    budget.first_reading_done()
+    for _ in range(1000):
+        clocks.wall += 2
+        while budget.left_s() > 0:
+            clocks.cpu += look_s
+    assert clocks.cpu - first <= SHARE * clocks.wall + look_s
+    assert clocks.cpu - first >= SHARE * clocks.wall - 2 * look_s
+
+
+def test_what_is_not_used_is_not_saved_up() -> None:
+    clocks = Clocks()
+    budget = clocks.budget(saved_s=4.0)
+    budget.first_reading_done()
+    clocks.wall += 3600
+    assert budget.left_s() == pytest.approx(SHARE * 4)
+
+
+def test_the_first_reading_has_its_own_allowance() -> None:
+    clocks = Clocks()
+    budget = clocks.budget()
+    clocks.cpu += 0.2
+    assert budget.left_s() > 0
+    clocks.cpu += 0.2
+    assert budget.left_s() < 0
+
+
+def test_stat_and_all_else_are_counted_apart() -> None:
+    own = OwnUse()
+    assert own.fraction() is None
+    with own.of_stat():
+        while own.stat_s() < 0.002:
+            pass
+    stat = own.stat_s()
+    assert stat >= 0.002
+    others = own.others_s()
+    while own.others_s() < others + 0.002:
+        pass
+    assert own.stat_s() == stat
+    own.first_reading_done()
+    while own.fraction() in (None, 0.0):
+        pass

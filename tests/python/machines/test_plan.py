@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which machines are simulated in one run, on which page sizes?"""
+"""Which machines are simulated on which page sizes, what comes of it, and what is shown?"""
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import jsonschema
 import pytest
-from builders.machines import BASE, HUGE, MTHP, machine
+from builders.machines import BASE, HUGE, MTHP, SIDES, machine, report, simulation
+from builders.tree import SCHEMAS
+from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.machines import published_timing
+from tlbcost.machines.document import to_json
+from tlbcost.machines.gain import MachineEstimates, results, sentence
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import GIB, named, names_of
+from tlbcost.machines.published_timing import figures_of, published_core
+from tlbcost.machines.report import best_first, plain_sentence, print_report, verdict
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
+from tlbcost.simulator.counts import SideCounts
 
 
 def test_every_name_means_one_core() -> None:
@@ -94,3 +106,191 @@ def test_memory_that_no_gigabyte_page_spans_stays_on_base_pages() -> None:
 def test_too_many_machines_for_one_run_are_refused() -> None:
     with pytest.raises(TlbcostError, match="too many for one run"):
         plan_pass([machine("skx", BASE, MTHP, HUGE) for _ in range(33)])
+
+
+def test_each_machine_is_compared_with_its_own_base_pages() -> None:
+    machines = [machine("skx", BASE, HUGE, GIB), machine("icx")]
+    plan = plan_pass(machines)
+    first, second = results(machines, plan, simulation((2500, 2000, 1900)))
+    ratios = [size.time_ratio.value for size in first.sizes if size.time_ratio is not None]
+    assert ratios == pytest.approx([1.0, 0.8, 2.5])
+    assert [size.verdict for size in first.sizes] == ["alike", "faster", "slower"]
+    assert first.sizes[2].counts["load"].stlb_misses == 10
+    assert second.sizes[1].time_ratio is not None
+    assert second.sizes[1].time_ratio.value == pytest.approx(0.95)
+    assert second.sizes[1].verdict == "alike"
+    assert "would make this slower" in sentence(first.sizes[2], first.sizes[0])
+    assert "not proven" in sentence(second.sizes[1], second.sizes[0])
+
+
+@pytest.mark.parametrize("like", [None, BASE])
+def test_gigabyte_pages_that_no_mapping_spans_have_no_time(like: int | None) -> None:
+    made = machine("skx", BASE, HUGE, GIB)
+    gib = replace(made.sizes[2], like=like, note="in pieces" if like else None)
+    machines = [replace(made, sizes=(*made.sizes[:2], gib))]
+    plan = plan_pass(machines)
+    assert plan.views[0].rest == -1
+    seen = simulation((700,))
+    spanned = results(machines, plan, seen)[0].sizes[2]
+    assert spanned.time_ratio is not None
+    assert spanned.time_ratio.value == pytest.approx(0.7)
+    assert spanned.size.note == gib.note
+    alike = {side: SideCounts(5, 2, 3) for side in SIDES}
+    seen = replace(seen, views=(replace(seen.views[0], counts={0: alike}),))
+    found = results(machines, plan, seen)[0].sizes
+    assert found[1].time_ratio is not None
+    assert (found[2].time_ratio, found[2].cycles_per_reference) == (None, None)
+    assert found[2].verdict == "unknown"
+    assert found[2].size.note is not None
+    assert "no mapping in which the program misses is as large as such a page" in found[2].size.note
+    assert ("in pieces; " in found[2].size.note) == (like is not None)
+
+
+def test_without_enough_windows_there_are_misses_but_no_times() -> None:
+    machines = [machine("skx")]
+    result = results(machines, plan_pass(machines), simulation((), windows=3))[0]
+    assert result.sizes[1].time_ratio is None
+    assert result.sizes[1].verdict == "unknown"
+    assert result.sizes[1].counts["load"].stlb_misses == 3
+    assert result.no_times is not None
+    assert sentence(result.sizes[1], result.sizes[0]) == "2 MiB pages: only misses are known."
+
+
+def test_a_machine_without_figures_has_no_times() -> None:
+    machines = [machine("skx"), machine("arm_v3")]
+    other = results(machines, plan_pass(machines), simulation((1000, 500)))[1]
+    assert [size.time_ratio for size in other.sizes] == [None, None]
+    assert other.sizes[1].counts["store"].stlb_misses == 11
+
+
+def test_a_size_that_was_not_simulated_has_no_figures() -> None:
+    machines = [machine("nhm", BASE, MTHP, HUGE, GIB), machine("skx", BASE, HUGE, GIB)]
+    nhm, skx = results(machines, plan_pass(machines), simulation((9,) * 6))
+    gib = nhm.sizes[3]
+    assert (gib.counts, gib.cycles_per_reference, gib.time_ratio) == (None, None, None)
+    assert gib.verdict == "unknown"
+    assert sentence(gib, nhm.sizes[0]) == "1 GiB pages: not available (NA)."
+    assert [size.counts is not None for size in nhm.sizes[:3]] == [True] * 3
+    assert skx.sizes[2].counts is not None
+
+
+def test_sizes_in_pieces_have_the_counts_of_the_pieces() -> None:
+    machines = [machine("skx", BASE, MTHP, HUGE)]
+    found = results(machines, plan_pass(machines), simulation((9, 9, 9)))[0]
+    assert found.sizes[1].counts == found.sizes[0].counts
+
+
+def test_without_assumptions_nothing_is_said_of_them() -> None:
+    sure = replace(machine("skx"), assumed=())
+    assert report([sure], ()).caveats == ()
+
+
+def text_of(made: MachineEstimates, *, details: bool = True) -> str:
+    file = io.StringIO()
+    print_report(made, file, details=details)
+    return file.getvalue()
+
+
+def test_the_summary_fits() -> None:
+    names = ("skx", "icx", "zen4", "zen3", "skl")
+    machines = [machine(name, BASE, MTHP, HUGE, GIB) for name in names]
+    for made in (
+        report([machine("skx", BASE, HUGE, GIB), machine("arm_v3")], (2500, 1, 1)),
+        report([machine("skx")], ()),
+        report(machines, tuple(range(500, 800, 15))),
+    ):
+        lines = text_of(made, details=False).splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        assert lines[-1].endswith("--details")
+    assert [
+        line.split()[1] for line in lines if " to " in line and line.startswith(("AMD", "Intel"))
+    ]
+    crowd = [machine(name, BASE, MTHP, HUGE, GIB) for name in names]
+    many = report([replace(crowd[0], name=f"skx{i}") for i in range(20)], tuple(range(500, 600)))
+    assert "more lines: --details" in text_of(many, details=False)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "words"),
+    [
+        ((2500,), "SLOWER: larger pages should take more time."),
+        ((990,), "NOT PROVEN: no larger page size is clearly faster."),
+        ((300,), "FASTER: 1 GiB pages should save time: 0.30 of the time on 4 KiB pages ("),
+    ],
+)
+def test_the_verdict(cycles: tuple[int, ...], words: str) -> None:
+    [made] = report([machine("skx", BASE, HUGE, GIB)], cycles).machines
+    sizes = (made.sizes[0], made.sizes[2])
+    assert verdict([replace(made, sizes=sizes)]).startswith(words)
+
+
+def test_the_report_says_what_is_assumed() -> None:
+    made = report([machine("skx", BASE, HUGE, GIB), machine("arm_v3")], (2500, 1, 1))
+    assert [caveat.code for caveat in made.caveats] == ["M01", "M02"]
+    text = text_of(made)
+    assert "1 GiB pages would make this slower" in text
+    assert "No times: not published" in text
+    document = json.loads(to_json(made))
+    schema = json.loads((SCHEMAS / "machine-estimate.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    assert document["machines"][1]["page_sizes"][1]["time_ratio"] is None
+
+
+def test_a_size_that_is_not_known_is_na() -> None:
+    made = report([machine("nhm", BASE, HUGE, GIB)], (1, 1))
+    assert [caveat.code for caveat in made.caveats] == ["M01"]
+    text = text_of(made)
+    row = next(line for line in text.splitlines() if line.startswith("1 GiB "))
+    assert row.split() == ["1", "GiB", *["NA"] * 6]
+    assert "1 GiB pages: not available (NA)." in text
+    assert "the TLBs of Intel Nehalem for 1 GiB pages are not on file." in text
+    document = json.loads(to_json(made))
+    schema = json.loads((SCHEMAS / "machine-estimate.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema)
+    last = document["machines"][0]["page_sizes"][2]
+    assert (last["tlb"], last["misses"], last["time_ratio"]) == (None, None, None)
+
+
+def test_several_machines_are_one_table_best_first_and_a_sentence() -> None:
+    made = report([machine("skx"), machine("zen4"), machine("arm_v3")], (1000, 300, 9, 9))
+    text = text_of(made, details=False)
+    assert text.index("AMD Zen 4  ") < text.index("Intel Skylake-X or Cascade Lake-X  ")
+    sentence = plain_sentence(made.machines)
+    assert sentence is not None
+    assert sentence.startswith("On AMD Zen 4 2 MiB pages save 70 % (")
+    assert "on Intel Skylake-X or Cascade Lake-X 2 MiB pages save 20 % (" in sentence
+    assert plain_sentence(made.machines[:1]) is None
+    assert [size is None for _, size in best_first(made.machines)] == [False, False, True]
+
+
+# Of clouds and data centres today, and of the published tables.
+RENTED = (
+    "skx", "icx", "spr", "emr", "gnr", "srf", "amd64_fam17h_zen2", "amd64_fam19h_zen3",
+    "amd64_fam19h_zen4", "amd64_fam1ah_zen5", "arm_n1", "arm_n2", "arm_v1", "arm_v2", "arm_ac76",
+    "power9", "power10", "snb", "hsw", "bdw", "icl", "tgl",
+)  # fmt: skip
+
+
+def test_a_core_is_timed_only_if_all_that_is_needed_is_published() -> None:
+    timed = {core.core for core in cores() if published_core(figures_of(core.core))}
+    assert {"snb", "skx", "icx", "amd64_fam19h_zen4"} <= timed
+    assert "arm_v3" not in timed
+    assert machine("arm_v3").core is None
+    assert "ghz" in (machine("arm_v3").no_core or "")
+
+
+@pytest.mark.parametrize("core", RENTED)
+def test_every_core_that_is_rented_out_is_timed(core: str) -> None:
+    known = figures_of(core)
+    assert known.missing() == ()
+    assert published_core(known) is not None
+
+
+def test_a_damaged_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = paths.data("machines", "snb.tsv").read_text(encoding="utf-8")
+    (tmp_path / "snb.tsv").write_text(text.replace("core_ghz: 2.9 ", "core_ghz: fast "))
+    monkeypatch.setattr(published_timing.paths, "data", lambda _folder, name: tmp_path / name)
+    with pytest.raises(TlbcostError, match="core_ghz"):
+        figures_of("snb")

@@ -15,9 +15,9 @@ from tlbcost.machines.gain import MachineEstimates, effect_of, model_error, resu
 from tlbcost.machines.list_document import machine_list
 from tlbcost.machines.list_report import ranking
 from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import MOST_VARIANTS, machine_size, named
+from tlbcost.machines.plan import MOST_VARIANTS, named
 from tlbcost.machines.published_timing import figures_of
-from tlbcost.machines.unknowns import OTHERS, TYPICAL, Unknown, Variant, ratio, unknowns_of
+from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, unknowns_of
 from tlbcost.processors.figures import assumed
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
@@ -119,17 +119,6 @@ def test_what_is_not_known_is_ranked() -> None:
     assert worth[0] > 0.01
     arm = named("arm_v3")
     assert ranking(arm, figures_of(arm.core)) == []
-
-
-@pytest.mark.parametrize("name", ["skx", "tgl", "zen4", "arm_n1", "power9"])
-def test_typical_patterns_are_faster_on_huge_pages_where_tlbs_are_small(name: str) -> None:
-    core = named(name)
-    value = {name: figure.value for name, figure in figures_of(core.core).figures.items()}
-    base, huge = machine_size(core, BASE), machine_size(core, HUGE)
-    assert base is not None
-    assert huge is not None
-    for pattern in TYPICAL:
-        assert 0 < ratio(value, base, huge, pattern) < 1
 
 
 def test_the_models_own_error_is_one_of_translation() -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 from builders.tree import TREE
-from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.common.errors import TlbcostError
 from tlbcost.measured import catalog
 from tlbcost.measured.coverage import explain
@@ -164,15 +163,6 @@ def test_a_pool_that_is_too_small(tmp_path: Path, memory: Path) -> None:
     assert "gets base pages in silence" in words
 
 
-def test_hugectl_heap_does_nothing_by_itself(tmp_path: Path, memory: Path) -> None:
-    if shutil.which("hugectl") is None:
-        pytest.skip("needs hugectl")
-    _needs_tunable()
-    with _settings("madvise", pool_pages=130):
-        backing = _run(tmp_path, "hugectl", "--heap", memory, "malloc")
-    assert backing.huge_bytes == 0
-
-
 def test_pages_are_counted_in_the_children_too(tmp_path: Path, memory: Path) -> None:
     shell = f"{memory} malloc 1500 & {memory} mmap 1500 & wait"
     backing = _run(tmp_path, "sh", "-c", shell)
@@ -183,17 +173,6 @@ def test_a_process_that_outlives_its_parent_is_followed(tmp_path: Path, memory: 
     # The shell in the middle ends while its child, which is seen by then, continues to grow.
     shell = f"sh -c '(sleep 2; exec {memory} malloc 1500) & sleep 1'; sleep 5"
     assert _run(tmp_path, "sh", "-c", shell).resident_bytes >= SIZE
-
-
-def test_a_static_executable_of_glibc_heeds_tunables(tmp_path: Path) -> None:
-    _needs_tunable()
-    static = _compiled(tmp_path / "memory-static", "-static")
-    found = program_of(str(static))
-    assert found.static
-    assert found.malloc == Malloc("glibc", None, "GLIBC_TUNABLES")
-    with _settings("madvise"):
-        backing = _run(tmp_path, static, "malloc", tunable="1")
-    assert (backing.reached_fraction("malloc") or 0.0) >= 0.9
 
 
 def test_a_static_executable_cannot_be_given_another_malloc(tmp_path: Path) -> None:
@@ -232,15 +211,6 @@ def test_huge_pages_that_the_kernel_could_not_give_are_known_from_its_counters()
     if thp_mode() == "never":
         pytest.skip("transparent huge pages are off")
     assert "memory is fragmented, and" in explain(backing, catalog.named("thp"))
-
-
-def test_of_unreadable_files_nothing_is_known(tmp_path: Path) -> None:
-    odd = tmp_path / "odd"
-    for data in (b"", b"\x7fELF", b"#!/bin/sh\n", os.urandom(999)):
-        odd.write_bytes(data)
-        assert program_of(str(odd)) == Program(str(odd))
-    assert not program_of(str(tmp_path / "missing")).secure
-    assert program_of("/proc/self/exe").runtime != "go"
 
 
 def test_blocks_of_malloc_are_distinguished_from_memory_that_the_program_maps(

@@ -11,6 +11,7 @@ from builders.answer import RUN
 from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
+from tlbcost.model.gain import verdict
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE, Sample, expected_gain, sample_of
 from tlbcost.simulator.windows import ImageWindows, Window
 
@@ -142,11 +143,6 @@ def test_the_interval_holds_the_truth_in_about_95_of_100(n: int) -> None:
     assert 0.91 <= inside / 1000 <= 0.975
 
 
-def test_students_t_is_that_of_the_tables() -> None:
-    for freedom, t in ((6, 2.447), (9, 2.262), (19, 2.093), (199, 1.972)):
-        assert overlap._t_97_5(freedom) == pytest.approx(t, rel=0.01)
-
-
 def test_the_gain_is_the_saving_of_the_user_time() -> None:
     # 0.9 of the run time is user time.
     found = expected_gain(Interval(0.2, 0.2, 0.2), [RUN] * 3, BOUND)
@@ -194,6 +190,11 @@ def test_the_bound_holds() -> None:
     assert found.low <= found.value
     nothing = expected_gain(Interval(0.2, 0.2, 0.2), [RUN], Interval(0, 0, 0))
     assert (nothing.low, nothing.value, nothing.high) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("bound", "code"), [(0.019, "not_worth_it"), (0.3, "not_proven")])
+def test_only_the_bound_rules_a_gain_out(bound: float, code: str) -> None:
+    assert verdict(Interval(-0.07, -0.15, 0.015), None, False, Interval(bound, 0, bound)) == code
 
 
 def test_no_run_is_refused() -> None:

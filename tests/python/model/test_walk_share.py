@@ -13,7 +13,6 @@ from builders.report import json_of, text_of
 from builders.tree import GOLDEN, SCHEMAS
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
-from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import formula_values
 from tlbcost.counters.event_counts import EventCount, EventCounts, join_runs, merge_sources
@@ -67,20 +66,6 @@ def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
     assert not seen.capped
 
 
-def test_walks_without_a_price_bound_nothing() -> None:
-    found = formula_values(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
-    assert walk_share.witness(found, 3e9, None) is None
-    with pytest.raises(TlbcostError, match="what a walk costs is not known") as error:
-        imported(counted(ZEN4), "amd64_fam19h_zen4")
-    assert error.value.exit_code == 4
-    assert "--walk-cycles" in (error.value.hint or "")
-
-
-def test_a_price_can_be_given() -> None:
-    content = imported(counted(ZEN4), "amd64_fam19h_zen4", walk_cycles=60.0)
-    assert content.gain.bound_fraction.value == pytest.approx(USER * 10.1e6 * 60 / 3e9)
-
-
 def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
     seen = walk_share.prices_of(BASE_COSTS, 2.0)
     assert seen is not None
@@ -100,13 +85,6 @@ def test_stalls_are_a_lower_bound() -> None:
     content = conclude(replace(evidence(counted(SKL)), pmu=alone))
     assert content.counted is not None
     assert content.counted.witness.way == "stall_cycles"
-
-
-def test_nothing_about_walks_is_no_estimate() -> None:
-    bare = {"cycles": 1e9, "instructions": 1e9}
-    with pytest.raises(TlbcostError, match="neither the cycles in page walks") as error:
-        counted_estimate(bare)
-    assert error.value.exit_code == 4
 
 
 def test_the_second_stage_is_on_a_line_of_its_own() -> None:
@@ -191,13 +169,6 @@ def test_memory_is_that_of_the_page_faults() -> None:
     assert walk_share.memory_of([], 4096, 512) is None
 
 
-def test_a_program_on_huge_pages_already_is_reported() -> None:
-    few = replace(RUN, minor_faults=1000)
-    outcome = replace(evidence(counted(SKL)).native[0], run=few)
-    content = conclude(replace(evidence(counted(SKL)), native=(outcome,) * 3))
-    assert content.gain.verdict == "already_huge"
-
-
 @pytest.mark.parametrize(
     "shown",
     [
@@ -273,17 +244,3 @@ def test_stream_spends_17_84_percent() -> None:
 
 def test_stream_on_huge_pages_spends_nothing() -> None:
     assert share("huge") == 0
-
-
-def test_section_2_4_gives_17_47_percent_where_the_article_prints_17_57() -> None:
-    assert 100 * share("share") == pytest.approx(17.47, abs=0.005)
-    # With the samples of its text instead of its listing.
-    text_share = 2425 * 1000 * 563 / (156292 * 50000)
-    assert 100 * text_share == pytest.approx(17.47, abs=0.005)
-
-
-def test_what_was_measured_is_within_what_is_expected() -> None:
-    expected = expected_from_share(share("base"))
-    assert expected.low < 1 - 11.95 / 13.69 < expected.high
-    # The fit rests on this pair too, so that it proves little; yet it is nearer than the bound.
-    assert abs(expected.value - (1 - 11.95 / 13.69)) < abs(0.1784 - (1 - 11.95 / 13.69))

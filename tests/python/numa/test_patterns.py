@@ -13,13 +13,10 @@ import shutil
 import subprocess
 from typing import Any
 
-import jsonschema
 import pytest
-from builders.tree import BUILD, SCHEMAS
+from builders.tree import BUILD
 
 pytestmark = pytest.mark.long
-
-SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 
 COMMANDS = {
     "vector": ["--size", "32M", "--rounds", "6"],
@@ -64,13 +61,6 @@ def figures(study: dict[str, Any]) -> tuple[float, float, float, float]:
         huge["local_fraction"],
         huge["imbalance"],
     )
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_json_follows_its_schema(studies: dict[str, dict[str, Any]], name: str) -> None:
-    jsonschema.validate(studies[name], SCHEMA)
-    assert studies[name]["page_sizes"][0]["fault_time_ns"] is None
-    assert studies[name]["carrefour_lp"]["allocate"] is None
 
 
 def test_cg_one_huge_page_takes_the_load_of_all(studies: dict[str, dict[str, Any]]) -> None:

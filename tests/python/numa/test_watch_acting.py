@@ -7,14 +7,13 @@ On the node that there is: make check-numa has four.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.memory import huge_kib
 from builders.tree import TREE
 from tlbcost.numa.watch.acting import Actor
 from tlbcost.numa.watch.decide import Action
@@ -57,11 +56,6 @@ def program() -> Iterator[tuple[int, int]]:
             yield process.pid, first
         finally:
             process.kill()
-
-
-def huge_kib(pid: int) -> int:
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
-    return sum(int(each) for each in re.findall(r"^AnonHugePages:\s+(\d+)", text, re.MULTILINE))
 
 
 def test_a_huge_page_is_split_and_made_again(program: tuple[int, int]) -> None:

@@ -1,26 +1,116 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is decided about the slides' three patterns, and about processes without trouble?"""
+"""What is decided about the slides' patterns, and is what did not help taken back?"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from builders.numa_patterns import (
-    BLOCK,
-    FIRST,
-    FOLD,
-    NODES,
-    Process,
-    blocks,
-    conjugate_gradient,
-    graph,
-    parts,
+from tlbcost.numa.accesses import Ints
+from tlbcost.numa.locality import Score
+from tlbcost.numa.watch.decide import Action, Conditions, Verdict, decide
+from tlbcost.numa.watch.evidence import (
+    Evidence,
+    Window,
+    least_walk_fraction,
+    pages_of,
+    walk_fraction,
 )
-from tlbcost.numa.watch.decide import Conditions, Verdict, decide
-from tlbcost.numa.watch.evidence import Window, least_walk_fraction, walk_fraction
+from tlbcost.numa.watch.feedback import Feedback, worth_it
 from tlbcost.numa.watch.thresholds import Thresholds
+
+FOLD, NODES = 512, 4
+FIRST = 1 << 20  # a base page number, the first of a huge page
+
+
+@dataclass
+class Process:
+    """Base pages from FIRST on: the node of each, and whether it is part of a huge page."""
+
+    node: Ints
+    huge: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    @classmethod
+    def of(cls, node: list[int], *, huge: bool = True) -> Process:
+        """One node for each huge page."""
+        homes = np.repeat(np.array(node, dtype=np.int64), FOLD)
+        return cls(homes, np.full(len(homes), huge))
+
+    def window(self, at_s: float, node: int, pages: Ints, walks: float | None = None) -> Window:
+        """Accesses to these offsets, as often as each is named."""
+        seen, counts = np.unique(pages, return_counts=True)
+        l2 = None if walks is None else 10000
+        return Window(
+            at_s,
+            node,
+            node,
+            FIRST + seen,
+            counts,
+            l2,
+            None if walks is None else int(walks * 10000),
+        )
+
+    def evidence(self, windows: list[Window]) -> Evidence:
+        page = pages_of(windows)
+        at = page - FIRST
+        return Evidence(windows, page, self.node[at], self.huge[at], [1 / NODES] * NODES, FOLD)
+
+
+def conjugate_gradient(process: Process, at_s: float, rounds: int = 2) -> list[Window]:
+    """A third of the accesses go to one huge page (the first), the rest to each one's own."""
+    own = (len(process.node) - FOLD) // NODES
+    windows = []
+    for i in range(rounds * NODES):
+        node = i % NODES
+        vector = process.random.integers(0, FOLD, 300)
+        matrix = FOLD + node * own + process.random.integers(0, own, 600)
+        windows.append(process.window(at_s + i / 100, node, np.concatenate([vector, matrix])))
+    return windows
+
+
+BLOCK = 448  # base pages: 1.75 MiB
+
+
+def blocks(process: Process, at_s: float, rounds: int = 2) -> list[Window]:
+    """Blocks smaller than a huge page belong to the nodes in turn: false sharing."""
+    windows = []
+    number = np.arange(len(process.node))
+    for i in range(rounds * NODES):
+        node = i % NODES
+        own = number[number // BLOCK % NODES == node]
+        mine = process.random.choice(own, 4000)
+        others = process.random.choice(number, 500)
+        windows.append(process.window(at_s + i / 100, node, np.concatenate([mine, others])))
+    return windows
+
+
+def graph(process: Process, at_s: float, rounds: int = 2, walks: float = 0.36) -> list[Window]:
+    """Everybody reads everywhere."""
+    return [
+        process.window(
+            at_s + i / 100, i % NODES, process.random.integers(0, len(process.node), 900), walks
+        )
+        for i in range(rounds * NODES)
+    ]
+
+
+def parts(
+    process: Process, at_s: float, shift: int = 0, rounds: int = 2, walks: float | None = None
+) -> list[Window]:
+    """Each node reads a part of its own, that of the node `shift` further on."""
+    own = len(process.node) // NODES
+    return [
+        process.window(
+            at_s + i / 100,
+            i % NODES,
+            (i + shift) % NODES * own + process.random.integers(0, own, 900),
+            walks,
+        )
+        for i in range(rounds * NODES)
+    ]
+
 
 LIMITS = Thresholds()
 
@@ -95,16 +185,6 @@ def test_false_sharing_is_split_and_each_piece_moved_in_the_second_interval() ->
     action = second.actions[1]
     right = (action.pages - FIRST) // BLOCK % NODES == action.to
     assert right.mean() > 0.95
-
-
-def test_splitting_false_sharing_restores_local_accesses() -> None:
-    process = ua()
-    action = verdict(process, blocks(process, 0), before=1).actions[1]
-    process.huge[:] = False
-    process.node[action.pages - FIRST] = action.to
-    local = verdict(process, blocks(process, 10)).figures.now.local_fraction
-    assert local is not None
-    assert local > 0.8
 
 
 def test_huge_pages_that_everybody_reads_are_kept_and_interleaved() -> None:
@@ -224,3 +304,112 @@ def test_pages_that_are_not_in_memory_do_not_count() -> None:
     evidence = process.evidence(parts(process, 0))
     assert evidence.samples == 900 * 6
     assert (evidence.node >= 0).all()
+
+
+NONE = np.zeros(0, dtype=np.int64)
+
+
+def split(pages: list[int], to: list[int], regions: list[int]) -> tuple[Action, ...]:
+    return (
+        Action("stop_huge", "", NONE, NONE, NONE),
+        Action("split", "", np.array(pages), np.array(to), np.array(regions)),
+    )
+
+
+def test_what_helps_stays() -> None:
+    feedback = Feedback(LIMITS)
+    feedback.begin(split([5], [1], [0]), Score(0.6, 0.1), {5: 0}, 100.0)
+    assert feedback.judge(Score(0.9, 0.1), 3, 102.0) is None, "too few windows"
+    assert feedback.judge(Score(0.9, 0.1), 4, 103.0) == ()
+    assert feedback.trial is None
+    assert feedback.kept_split == {0}
+    assert not feedback.paused_until
+
+
+def test_what_does_not_help_is_taken_back_after_its_pages_rested_and_not_tried_again() -> None:
+    feedback = Feedback(LIMITS)
+    feedback.begin(split([5, 6], [1, 1], [0]), Score(0.6, 0.1), {5: 0, 6: 2}, 100.0)
+    assert feedback.judge(Score(0.62, 0.1), 4, 104.0) is None
+    undone = feedback.judge(Score(0.62, 0.1), 8, 110.0)
+    assert undone is not None
+    assert [action.kind for action in undone] == ["migrate", "allocate_huge", "promote"]
+    assert dict(zip(undone[0].pages, undone[0].to, strict=True)) == {5: 0, 6: 2}
+    assert list(undone[2].regions) == [0]
+    assert feedback.kept_split == set()
+    again = split([9], [1], [1])
+    assert feedback.allowed(again, 104.0 + LIMITS.pause_s - 1) == ()
+    kinds = [action.kind for action in feedback.allowed(again, 104.0 + LIMITS.pause_s)]
+    assert kinds == ["stop_huge", "split"]
+
+
+def test_balance_counts_where_it_was_bad() -> None:
+    assert worth_it(Score(0.25, 0.6), Score(0.25, 0.5), LIMITS)
+    assert not worth_it(Score(0.25, 0.6), Score(0.25, 0.56), LIMITS)
+    assert not worth_it(Score(0.25, 0.02), Score(0.25, 0.01), LIMITS)
+    assert not worth_it(Score(None, None), Score(0.9, 0.0), LIMITS)
+
+
+def test_one_thing_is_tried_at_a_time() -> None:
+    feedback = Feedback(LIMITS)
+    feedback.begin(split([5], [1], [0]), Score(0.6, 0.1), {5: 0}, 100.0)
+    assert feedback.allowed(split([9], [1], [1]), 101.0) == ()
+    promote = Action("promote", "", NONE, NONE, np.array([7]))
+    assert [a.kind for a in feedback.allowed([promote], 101.0)] == ["promote"]
+
+
+def test_a_page_rests_and_one_that_cannot_move_is_left_alone() -> None:
+    feedback = Feedback(LIMITS)
+    move = Action("migrate", "", np.array([5, 6]), np.array([1, 1]), NONE)
+    feedback.note_moves([5], 100.0)
+    assert list(feedback.allowed([move], 109.9)[0].pages) == [6]
+    assert list(feedback.allowed([move], 110.0)[0].pages) == [5, 6]
+    feedback.note_refusals([6])
+    assert list(feedback.allowed([move], 110.0)[0].pages) == [5, 6]
+    feedback.note_refusals([6])
+    assert list(feedback.allowed([move], 1e6)[0].pages) == [5]
+    assert feedback.refused_pages() == 1
+
+
+def test_a_wish_to_split_has_to_last() -> None:
+    feedback = Feedback(LIMITS)
+    feedback.note_wish(enough=True, wants_split=True)
+    feedback.note_wish(enough=False, wants_split=False)
+    assert feedback.wanted == 1, "an interval without samples says nothing"
+    feedback.note_wish(enough=True, wants_split=False)
+    assert feedback.wanted == 0
+
+
+def test_a_process_that_changes_sides_is_followed_without_thrashing() -> None:
+    """Every 20 s each node reads the next one's part: one move of a page for each change."""
+    process = Process.of([0, 0, 1, 1, 2, 2, 3, 3])
+    feedback = Feedback(LIMITS)
+    seen: list[Window] = []
+    moves: dict[int, list[float]] = {}
+    local = []
+    for second in range(100):
+        fresh = parts(process, second, shift=second // 20, rounds=1)
+        seen = [w for w in [*seen, *fresh] if second - w.at_s < 8]
+        evidence = process.evidence(seen)
+        local.append(process.evidence(fresh).score().local_fraction)
+        if feedback.trial is not None:
+            since = [w for w in seen if w.at_s > feedback.trial.at_s]
+            assert feedback.judge(process.evidence(since).score(), len(since), second) in (None, ())
+        verdict = decide(evidence, Conditions(), LIMITS, feedback.wanted)
+        feedback.note_wish(enough=verdict.enough, wants_split=verdict.wants_split)
+        actions = feedback.allowed(verdict.actions, second)
+        assert {action.kind for action in actions} <= {"migrate"}
+        for action in actions:
+            before = {}
+            for page, to in zip(action.pages, action.to, strict=True):
+                at = int(page) - FIRST
+                before[int(page)] = int(process.node[at])
+                process.node[at : at + FOLD] = to
+                moves.setdefault(int(page), []).append(second)
+            feedback.begin(actions, evidence.score(), before, second)
+            feedback.note_moves(before, second)
+    assert len(moves) == 8
+    for times in moves.values():
+        assert len(times) == 4
+        assert min(np.diff(times)) >= LIMITS.rest_s
+    # At the end of each side its pages are where they are used.
+    assert [local[20 * i + 19] for i in range(5)] == [1.0] * 5

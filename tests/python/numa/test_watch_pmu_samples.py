@@ -85,14 +85,6 @@ def test_a_process_that_has_ended_has_none(subject: tuple[subprocess.Popen[str],
     assert PmuSamples(process.pid, FAULTS, {}, 0.03, PAGE).sample(0.0) == []
 
 
-def test_an_event_that_is_not_here_is_refused(subject: tuple[subprocess.Popen[str], int]) -> None:
-    process, _ = subject
-    absent = MemoryEvent("ibs", "code:no_such_source:0x0", 64, 16, memory_only=False, counts=True)
-    with pytest.raises(TlbcostError) as refused:
-        PmuSamples(process.pid, absent, {}, 0.03, PAGE).sample(0.0)
-    assert refused.value.exit_code == 4
-
-
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> PmuSamples:
     """Five samples: two of a page in memory, one of a cache, one of another thread, one of none."""
@@ -149,11 +141,3 @@ def test_others_have_none() -> None:
     others = [pmu for pmu in all_pmus() if pmu.architecture != "x86_64"]
     assert others
     assert not [pmu.key for pmu in others if memory_event(pmu)]
-
-
-def test_the_kernels_limit_is_what_a_sample_costs() -> None:
-    path = Path("/proc/sys/kernel/perf_event_max_sample_rate")
-    if not path.exists():
-        pytest.skip("this kernel has no performance events")
-    source = PmuSamples(1, OPERATIONS, {}, 0.03, PAGE)
-    assert 0 < source._sample_ns <= 1e9

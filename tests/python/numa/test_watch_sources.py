@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do windows of copies see the accesses of a live process, and do its huge pages stay whole?"""
+"""Do windows of copies see a live process, and is it known where each page is and went?"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from builders.memory import huge_kib
 from builders.tree import TREE
 from tlbcost.common.errors import TlbcostError
 from tlbcost.copies.run import unavailable
-from tlbcost.numa.watch.evidence import pages_of, walk_fraction
-from tlbcost.numa.watch.process import Process, huge_regions, nodes_of, promotable
+from tlbcost.numa.watch import kernel, process
+from tlbcost.numa.watch.decide import Action, Kind
+from tlbcost.numa.watch.evidence import Window, pages_of, walk_fraction
+from tlbcost.numa.watch.process import AssumedPlaces, Process, huge_regions, nodes_of, promotable
 from tlbcost.numa.watch.sources import Copies, Cost
 from tlbcost.system.tracing import tracing_rights
 
@@ -47,11 +53,6 @@ def resident(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     found = re.search(r"^VmRSS:\s+(\d+)", text, re.MULTILINE)
     return int(found[1]) << 10 if found else 0
-
-
-def huge_kib(pid: int) -> int:
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
-    return sum(int(each) for each in re.findall(r"^AnonHugePages:\s+(\d+)", text, re.MULTILINE))
 
 
 def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Popen[bytes]) -> None:
@@ -105,3 +106,98 @@ def test_a_process_that_ends_is_noticed(blocks: subprocess.Popen[bytes]) -> None
     blocks.kill()
     blocks.wait()
     assert process.gone() == "the process has ended"
+
+
+HELD = {3 << 12, 4 << 12, 9 << 12}
+ABSENT = 7 << 12
+
+
+class Kernel:
+    """As Linux 6.12: where a page is held, the pages before it moved, and nothing is said."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def syscall(
+        self, _: object, __: object, n: ctypes.c_ulong, pages: Sequence[int],
+        nodes: Sequence[int], status: MutableSequence[int], ___: object,
+    ) -> int:  # fmt: skip
+        self.calls += 1
+        for i in range(n.value):
+            if pages[i] in HELD:
+                return n.value - i
+        for i in range(n.value):
+            status[i] = -errno.ENOENT if pages[i] == ABSENT else nodes[i]
+        return 0
+
+
+def test_each_page_has_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Kernel()
+    monkeypatch.setattr(kernel, "_libc", lambda: fake)
+    pages = [number << 12 for number in range(12)]
+    found = kernel.move(1, pages, [2] * 12)
+    for page, now in zip(pages, found, strict=True):
+        expected = -errno.EBUSY if page in HELD else -errno.ENOENT if page == ABSENT else 2
+        assert now == expected
+    assert fake.calls < 24
+
+
+def test_what_cannot_be_moved_at_all_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refuses:
+        def syscall(self, *_: object) -> int:
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
+    monkeypatch.setattr(kernel, "_libc", Refuses)
+    with pytest.raises(PermissionError):
+        kernel.move(1, [4096], [0])
+
+
+# A huge page that node 1 uses most, another one of node 2, and a base page of node 3.
+PAGES = np.array([0, 1, 511, 512, 4096])
+
+
+@pytest.fixture
+def assumed(monkeypatch: pytest.MonkeyPatch) -> AssumedPlaces:
+    monkeypatch.setattr(process, "nodes_of", lambda _, page, __: np.zeros_like(page))
+    monkeypatch.setattr(process, "huge_regions", lambda _, page, fold, __: page < 2 * fold)
+    return AssumedPlaces(SimpleNamespace(nodes=4), FOLD, 4096)  # type: ignore[arg-type]
+
+
+def nodes(of: AssumedPlaces) -> list[int]:
+    seen = [(0, [0], [3]), (1, [1, 511], [2, 2]), (2, [512], [1]), (3, [4096], [1])]
+    windows = [
+        Window(0.0, node, node, np.array(pages), np.array(counts)) for node, pages, counts in seen
+    ]
+    node, huge = of.find(windows, PAGES)
+    assert [page // FOLD in of.split or page == 4096 for page in PAGES] == [not h for h in huge]
+    return [int(each) for each in node]
+
+
+def action(kind: Kind, pages: list[int], to: list[int], regions: list[int]) -> Action:
+    return Action(kind, "", np.array(pages), np.array(to), np.array(regions, dtype=np.int64))
+
+
+def test_a_page_is_where_it_is_used_most(assumed: AssumedPlaces) -> None:
+    assert nodes(assumed) == [1, 1, 1, 2, 3]
+
+
+def test_a_huge_page_moves_whole(assumed: AssumedPlaces) -> None:
+    assumed.suppose(action("migrate", [0, 4096], [2, 0], []))
+    assert nodes(assumed) == [2, 2, 2, 2, 0]
+
+
+def test_pieces_move_alone_and_the_rest_stays(assumed: AssumedPlaces) -> None:
+    assumed.suppose(action("split", [0], [0], [0]))
+    assert nodes(assumed) == [0, 1, 1, 2, 3]
+
+
+def test_what_is_made_huge_again_is_whole(assumed: AssumedPlaces) -> None:
+    assumed.suppose(action("split", [0], [0], [0]))
+    assumed.suppose(action("promote", [], [], [0]))
+    assert nodes(assumed) == [1, 1, 1, 2, 3]
+
+
+def test_no_windows_have_no_pages(assumed: AssumedPlaces) -> None:
+    node, huge = assumed.find([], np.zeros(0, dtype=np.int64))
+    assert len(node) == len(huge) == 0

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 import jsonschema
 import pytest
-from builders.tree import TREE
+from builders.tree import TREE, needs_gnuplot
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.numa.locality import Score
@@ -146,10 +145,9 @@ def test_every_threshold_has_a_source_and_is_in_the_documents() -> None:
     assert with_changes([parse("hot=0.1"), parse("rest-s=5")]).hot == 0.1
 
 
+@needs_gnuplot
 @pytest.mark.parametrize("actions", [(), (SPLIT,)])
 def test_a_figure_is_drawn(tmp_path: Path, actions: tuple[Done, ...]) -> None:
-    if shutil.which("gnuplot") is None:
-        pytest.skip("gnuplot is not installed")
     unknown = interval(1.0, Figures(now=Score(None, None)))
     seen = (unknown, interval(3.0, HOT), interval(9.0, EVEN))
     draw_watch(document(intervals=seen, actions=actions), tmp_path / "watch.svg")

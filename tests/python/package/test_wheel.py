@@ -96,12 +96,6 @@ def test_the_wheel_has_the_data_that_commands_read(source: Path, wheel: Path) ->
     assert {name for name in names if name} == expected
 
 
-def test_help(environment: Path) -> None:
-    done = _tlbcost(environment, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "estimate" in done.stdout
-
-
 def test_an_estimate_from_counts_taken_elsewhere(environment: Path, tmp_path: Path) -> None:
     counts, report = GOLDEN / "documents" / "perf-stat.txt", tmp_path / "report.json"
     options = ["--from", str(counts), "--cpu", "skl", "--json", str(report)]

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from builders.answer import MACHINE
 from builders.page_times import full, timed, times
-from builders.tree import SCHEMAS, TREE
+from builders.tree import SCHEMAS, TREE, needs_gnuplot
 from msgspec.structs import replace
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common import formats
@@ -109,11 +109,8 @@ def test_no_picture_without_a_ratio(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@needs_gnuplot
 def test_a_picture(tmp_path: Path) -> None:
-    import shutil
-
-    if shutil.which("gnuplot") is None:
-        pytest.skip("gnuplot is not installed")
     draw_page_sizes(report(full()), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for words in ("time over that on 4 KiB pages", "2 a chunk in each GiB", "9 64 MiB + 64 B"):

@@ -29,10 +29,6 @@ def core(request: pytest.FixtureRequest) -> PublishedCore:
     return read_core(request.param)
 
 
-def test_there_are_files() -> None:
-    assert len(FILES) >= 48
-
-
 def test_every_level_is_positive_and_made_of_whole_sets(core: PublishedCore) -> None:
     for level in core.levels.values():
         if level.entries is None:

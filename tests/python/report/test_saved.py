@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does a saved estimate read as it did, and is any other file refused with its reason?"""
+"""Does a saved estimate read as it did, and what does the report for people show?"""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
-from builders.report import json_of, made_up, text_of
+from builders.answer import estimated, overlapped, process, rebuilt, simulated
+from builders.report import bare, json_of, made_up, text_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import SCHEMA
+from tlbcost.answer.record import Estimate
+from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
 from tlbcost.report.details import print_report
 from tlbcost.report.saved import read_estimate
 
@@ -84,3 +89,55 @@ def test_a_damaged_estimate_is_refused_or_shown(data: st.DataObject, tmp_path: P
     except TlbcostError:
         return
     print_report(document, io.StringIO(), details=True)
+
+
+@pytest.mark.parametrize("shown", [estimated(), estimated(0), bare(), overlapped(estimated())])
+def test_text_fits_80_columns_without_colour(shown: Estimate) -> None:
+    text = text_of(shown)
+    assert "\x1b" not in text
+    long = [line for line in text.splitlines() if len(line) > 80]
+    # A command to copy stays one line.
+    assert [line for line in long if not line.startswith("  ")] == []
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_both_models_are_reported() -> None:
+    shown = overlapped(estimated(), Interval(0.2, 0.19, 0.21))
+    text = " ".join(text_of(shown).split())
+    assert "simulation, overlap model" in text
+    assert "in 200 windows with 2.0 % of the references" in text
+    simple = estimated().gain.expected_fraction
+    assert f"(--model simple) give {units.percent(simple.value)}, {units.range_of(simple)}." in text
+    report = json.loads(json_of(shown))
+    simulation = report["simulation"]
+    assert simulation["model"] == "overlap"
+    # 0.9 of the run time is user time.
+    assert simulation["expected_overlap_fraction"]["value"] == pytest.approx(0.18)
+    assert simulation["expected_simple_fraction"]["value"] == pytest.approx(simple.value)
+    assert report["expected_fraction"] == simulation["expected_overlap_fraction"]
+    assert simulation["modelled"]["user_saved_fraction"]["low"] == 0.19
+
+
+def test_the_simple_model_says_nothing_of_windows() -> None:
+    simulation = json.loads(json_of(estimated()))["simulation"]
+    assert simulation["model"] == "simple"
+    assert simulation["modelled"] is None
+    assert simulation["no_overlap"] is None
+    assert simulation["expected_overlap_fraction"] is None
+    assert "windows" not in text_of(estimated())
+
+
+def test_absent_figures_are_shown_as_absent() -> None:
+    text = text_of(bare())
+    assert re.search(r"page walk, serialized +35 \(31.5 to 38.5\) +NA$", text, re.MULTILINE)
+    assert re.search(r"fewer page faults +NA +NA +NA +NA", text)
+    assert re.search(r"app +7 +NA +NA +NA +NA", text)
+    assert "T16 " in text
+
+
+def test_several_processes_are_listed_by_their_walks() -> None:
+    processes = tuple(process(n * 1000, pid=1000 + n) for n in range(8))
+    text = text_of(rebuilt(simulated(estimated(), processes=processes)))
+    listed = re.findall(r"^app +(\d+)", text, re.MULTILINE)
+    assert listed == ["1007", "1006", "1005", "1004", "1003"]
+    assert "and 3 more" in text

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from builders.answer import MACHINE, RUN, altered, estimated, interval, overlapped, rebuilt
 from builders.report import advised, made_up, summary_of, text_of
-from builders.tree import GOLDEN
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
@@ -19,8 +18,6 @@ from tlbcost.common.units import middle, sum_of_times
 from tlbcost.model import gain as model
 from tlbcost.report.facts import memory_words
 from tlbcost.report.lines import visible, wrapped
-from tlbcost.report.saved import read_estimate
-from tlbcost.report.summary import summary
 
 VERDICTS = ("WORTH TRYING: ", "NOT WORTH IT: ", "NOT PROVEN: ", "ALREADY THERE: ")
 
@@ -39,15 +36,6 @@ def test_24_lines_at_most_and_none_wider(
     if columns >= 80:
         assert len(lines) <= (15 if shown.gain.verdict == "not_worth_it" else 24)
     assert lines[-1].endswith("--details")
-
-
-@pytest.mark.parametrize("name", ["perf", "simulation-overlap", "simulation-simple"])
-@pytest.mark.parametrize("columns", [80, 120])
-def test_estimates_of_saved_inputs_fit(name: str, columns: int) -> None:
-    document = read_estimate(GOLDEN / "documents" / f"{name}.json")
-    verdict, rest = summary(document, columns)
-    assert len(verdict) + len(rest) <= 24
-    assert max(map(len, [*verdict, *rest])) <= columns
 
 
 @pytest.mark.parametrize("name", made_up())

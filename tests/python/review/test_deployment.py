@@ -8,12 +8,10 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 import yaml
-from builders.review import HOSTILE, by_hugetlbfs, by_malloc, by_pool, pooled, worth_it
+from builders.review import HOSTILE, pooled, worth_it
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import Snippet, snippets
 
@@ -104,95 +102,6 @@ def test_a_pool_of_large_pages() -> None:
     assert places["kernel command line"].text == "hugepagesz=1G hugepages=2"
     resources = yaml.safe_load(places["Kubernetes"].text)["resources"]
     assert resources["limits"] == {"hugepages-1Gi": "2048Mi"}
-
-
-QUANTITY = {"type": "string", "pattern": "^[1-9][0-9]*(Ki|Mi|Gi)$"}
-RESOURCES = {
-    "type": "object",
-    "properties": {"memory": QUANTITY},
-    "patternProperties": {"^hugepages-[1-9][0-9]*(Ki|Mi|Gi)$": QUANTITY},
-    "additionalProperties": False,
-}
-LABEL = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
-
-
-def record(required: list[str], **properties: object) -> dict[str, object]:
-    return {
-        "type": "object", "properties": properties, "required": required,
-        "additionalProperties": False,
-    }  # fmt: skip
-
-
-def many(items: object) -> dict[str, object]:
-    return {"type": "array", "items": items, "minItems": 1}
-
-
-# The fields that the API's reference documents for a Pod, of those used here.
-VARIABLE = record(
-    ["name", "value"],
-    name={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, value={"type": "string"},
-)  # fmt: skip
-MOUNT = record(
-    ["name", "mountPath"], name=LABEL, mountPath={"type": "string", "pattern": "^/[^:]*$"}
-)
-CONTAINER = record(
-    ["name", "image"], name=LABEL, image={"type": "string"}, env=many(VARIABLE),
-    resources=record([], limits=RESOURCES, requests=RESOURCES), volumeMounts=many(MOUNT),
-)  # fmt: skip
-MEDIUM = {"type": "string", "pattern": "^HugePages-[1-9][0-9]*(Ki|Mi|Gi)$"}
-VOLUME = record(["name", "emptyDir"], name=LABEL, emptyDir=record(["medium"], medium=MEDIUM))
-POD = record(["containers"], containers=many(CONTAINER), volumes=many(VOLUME))
-# https://docs.docker.com/reference/compose-file/services/#environment, as a map
-COMPOSE = record([], environment={"type": "object", "additionalProperties": {"type": "string"}})
-
-
-def pod_of(found: tuple[Snippet, ...]) -> dict[str, Any]:
-    """A Pod with the lines in their places; the memory that Kubernetes asks for as well."""
-    container: dict[str, Any] = {"name": "app", "image": "app:1"}
-    pod: dict[str, Any] = {"containers": [container]}
-    for each in found:
-        if each.place == "Kubernetes":
-            (pod if "spec of the Pod" in each.file else container).update(yaml.safe_load(each.text))
-    if "resources" in container:
-        container["resources"]["requests"]["memory"] = "64Mi"
-    return pod
-
-
-REMEDIES = {
-    "variables": by_malloc(),
-    "odd": replace(by_malloc(), environment={"NAME": ODD, "OTHER": "yes"}),
-    "pool": by_pool(),
-    "hugetlbfs": by_hugetlbfs(),
-    "gigabytes": pooled(by_hugetlbfs(), 4, 1 << 30),
-}
-
-
-@pytest.mark.parametrize("name", REMEDIES)
-def test_a_pod_and_a_compose_service_have_documented_fields_alone(name: str) -> None:
-    found = snippets(REMEDIES[name], "cache", 2)
-    pod = pod_of(found)
-    jsonschema.validate(pod, POD)
-    (container,) = pod["containers"]
-    resources = container.get("resources", {"limits": {}, "requests": {}})
-    # Huge pages cannot be overcommitted: limits are requests.
-    asked = {k: v for k, v in resources["requests"].items() if k != "memory"}
-    assert asked == resources["limits"]
-    mounts = {mount["name"] for mount in container.get("volumeMounts", [])}
-    assert mounts == {volume["name"] for volume in pod.get("volumes", [])}
-    for volume in pod.get("volumes", []):
-        size = volume["emptyDir"]["medium"].removeprefix("HugePages-")
-        assert f"hugepages-{size}" in resources["limits"]
-    assert bool(mounts) == (name in ("hugetlbfs", "gigabytes"))
-    for each in found:
-        if each.place == "Compose":
-            jsonschema.validate(yaml.safe_load(each.text), COMPOSE)
-
-
-def test_what_a_remedy_mounts_is_a_volume_at_the_same_place() -> None:
-    pod = pod_of(snippets(by_hugetlbfs(), "cache", 1))
-    (mount,) = pod["containers"][0]["volumeMounts"]
-    assert by_hugetlbfs().steps[1].endswith(mount["mountPath"])
-    assert pod["volumes"][0]["emptyDir"] == {"medium": "HugePages-2Mi"}
 
 
 def test_a_shell_exports_the_value_as_it_is() -> None:

@@ -4,29 +4,21 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
-import tarfile
-import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pandas as pd
 import pytest
-import xmlschema
 from builders.review import (
     HOSTILE,
     fleet,
-    fleet_review,
     plan_of,
     result,
     there_already,
     worth_it,
     worthless,
 )
-from builders.tree import BUILD
-from junitparser import Error, Failure, JUnitXml, TestSuite
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
@@ -106,51 +98,6 @@ def test_junit_fails_rows_that_break_rules(tmp_path: Path) -> None:
     # The order of elements that JUnit's schema asks for.
     for case in suite:
         assert [child.tag for child in case][-1] == "system-out"
-
-
-@pytest.fixture(scope="session")
-def junit_schema() -> xmlschema.XMLSchema:
-    """The schema of Jenkins' JUnit reader, which pytest's source archive has for its own tests."""
-    file = BUILD / "junit" / "junit-10.xsd"
-    if not file.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            fetched = subprocess.run(
-                [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary",
-                 "pytest", "--dest", folder, f"pytest=={pytest.__version__}"],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            if fetched.returncode:
-                pytest.skip(f"the schema cannot be fetched: {fetched.stderr.strip()[-200:]}")
-            (archive,) = Path(folder).iterdir()
-            with tarfile.open(archive) as members:
-                (name,) = (each for each in members.getnames() if each.endswith(file.name))
-                text = members.extractfile(name)
-                assert text is not None
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(text.read())
-    return xmlschema.XMLSchema(file)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["plain", "hostile", "fleet"])
-def test_junit_is_as_its_readers_want_it(
-    name: str, tmp_path: Path, junit_schema: xmlschema.XMLSchema
-) -> None:
-    made = {"plain": review_of, "hostile": hostile, "fleet": fleet_review}[name](tmp_path)
-    file = tmp_path / "review.xml"
-    file.write_text(to_junit(made), encoding="utf-8")
-    junit_schema.validate(file)
-    (suite,) = JUnitXml.fromfile(str(file))
-    assert isinstance(suite, TestSuite)
-    assert (suite.tests, suite.errors) == (len(made.rows), 1)
-    broken = {(rule.service, rule.machine) for rule in made.broken if rule.rule != "failures"}
-    kinds = [type(each) for case in suite for each in case.result]
-    assert (kinds.count(Failure), kinds.count(Error)) == (suite.failures, suite.errors)
-    # A row that was renamed is not found among the rules.
-    assert suite.failures == len(broken) - (name == "hostile")
-    before = (suite.tests, suite.failures, suite.errors, suite.skipped)
-    suite.update_statistics()
-    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == before
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from builders.runs import needs_launcher
+from builders.tree import needs_launcher
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run import launch

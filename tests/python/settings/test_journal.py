@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import system_settings
@@ -112,26 +110,6 @@ def test_every_flipped_bit_is_refused_or_means_the_same(root: Path) -> None:
                 assert "it is damaged (" in str(error) or "another version" in str(error)  # noqa: PT017
             else:
                 assert found == CHANGES
-
-
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(edits=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=12)), min_size=1, max_size=6))
-def test_garbled_bytes_are_refused_or_mean_the_same(
-    root: Path, edits: list[tuple[float, bytes]]
-) -> None:
-    garbled = bytearray(written(root))
-    for where, new in edits:
-        place = int(where * len(garbled))
-        garbled[place : place + len(new)] = new
-    write(root, bytes(garbled))
-    try:
-        found = journal.read_journal()
-    except TlbcostError as error:
-        assert error.exit_code == FAILED  # noqa: PT017
-    else:
-        assert found == CHANGES
 
 
 def test_an_older_version_is_named(root: Path) -> None:

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is the right geometry chosen, and does its sentence say where it comes from?"""
+"""Is the right geometry chosen, with its source, and a damaged table of views refused?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.processors.geometry import Geometry, TlbLevel
 from tlbcost.processors.published import PublishedCore, cores
 from tlbcost.simulator.geometry import geometry_for
+from tlbcost.simulator.views import read_views
 from tlbcost.system.machine import Machine
 
 K4, M2 = 4096, 2 << 20
 NOBODY = Machine(None, None, None, None, None, None, None, None, K4, None, None)
 SKYLAKE = replace(NOBODY, cpu_vendor="GenuineIntel", cpu_family="6", cpu_model="94")
 SANDY_BRIDGE = replace(SKYLAKE, cpu_model="42")
-GRANITE_RAPIDS = replace(SKYLAKE, cpu_model="173")
 ZEN4 = replace(NOBODY, cpu_vendor="AuthenticAMD", cpu_family="25", cpu_model="17")
 
 
@@ -113,14 +115,6 @@ def test_ways_that_are_not_published_are_announced() -> None:
     assert "ways not published, 16 assumed" in landing.sources["stlb", K4].sentence
 
 
-def test_what_is_published_of_a_level_and_what_is_not() -> None:
-    geometry = geometry_for(None, GRANITE_RAPIDS, M2)
-    assert geometry.base.dtlb == TlbLevel(96, 6)
-    assert geometry.base.stlb == TlbLevel(2048, 16)
-    assert geometry.sources["stlb", K4].sentence.startswith("published for Intel Granite Rapids")
-    assert geometry.huge.dtlb == TlbLevel(32, 4)
-
-
 def test_unknown_machine() -> None:
     geometry = geometry_for(None, NOBODY, M2)
     assert geometry.base == replace(
@@ -204,3 +198,13 @@ def test_measured_ways_stand_in_for_what_is_not_published() -> None:
     skylake = geometry_for(calibration(SKYLAKE, **figures), SKYLAKE, M2)
     assert skylake.base.dtlb == TlbLevel(64, 4)
     assert "; 8 ways measured" in skylake.sources["dtlb", K4].sentence
+
+
+@pytest.mark.parametrize("wrong", ["0\tload\t1\t0\tNA\n# end: 1", "0\tload\t1\t0\n# end: 1", ""])
+def test_a_damaged_table_of_views_is_refused(tmp_path: Path, wrong: str) -> None:
+    header = "# tlbcost views 1\n# pid: 1\n# program: app\n# state: exited\n"
+    (tmp_path / "views.1.0.tsv").write_text(
+        f"{header}view\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n{wrong}\n"
+    )
+    with pytest.raises(TlbcostError, match="not a table of the simulator"):
+        read_views(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders.answer import GEOMETRY
-from builders.runs import needs_launcher
+from builders.tree import needs_launcher
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
@@ -107,6 +107,20 @@ def test_windows_are_read_with_the_counts(launcher: Launcher, tmp_path: Path) ->
     (image,) = run(launcher, fake(tmp_path, table(), end=end)).windows
     assert image.references == 5_000_000
     assert [window.huge_cycles for window in image.windows] == [80_000]
+
+
+def test_valgrind_s_folder_is_named_without_a_blank(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spaced = tmp_path / "a blank"
+    spaced.mkdir()
+    monkeypatch.setattr("tlbcost.common.paths.valgrind_lib", lambda: spaced)
+    valgrind = fake(tmp_path, table(), end=f'readlink "$VALGRIND_LIB" >{tmp_path}/link')
+    run(launcher, valgrind)
+    assert (tmp_path / "link").read_text() == f"{spaced}\n"
+    (tmp_path / "b c").mkdir()
+    with pytest.raises(TlbcostError, match=r"cannot run from .*a blank, nor from .*b c"):
+        run(replace(launcher, folder=tmp_path / "b c"), valgrind)
 
 
 def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are modelled windows read as they were written, and is what is no table refused?"""
+"""Are windows read as they were written, and counts of processes summed? Is no table refused?"""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.answer import RUN
+from builders.answer import BASE, HUGE, MACHINE, RUN, killed, process
+from tlbcost.calibration.records import Calibration, Cost, page_costs
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Cell, format_table
+from tlbcost.simulator.counts import Side, Touched, footprint_pages, splintered, total_counts
 from tlbcost.simulator.windows import MEASURED, WARM, ImageWindows, Window, plan_for, read_windows
 
 ROWS: list[tuple[Cell, ...]] = [(1, 400_000, 100_000, 345_678, 301_234), (2, 9_000_000, 7, 20, 20)]
@@ -123,3 +125,36 @@ def test_windows_of_a_long_run_are_not_dense_at_first() -> None:
 def test_the_plan_is_of_the_median_run() -> None:
     runs = [replace(RUN, user_ns=ns) for ns in (10, 1_000_000_000, 90_000_000_000)]
     assert plan_for(runs).most == 64
+
+
+SIDES: tuple[Side, ...] = ("load", "store", "fetch")
+
+
+def calibration(*costs: Cost) -> Calibration:
+    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, costs)
+
+
+def test_totals_leave_out_processes_without_counts() -> None:
+    assert total_counts([process(1000), killed(), process(500)]) == total_counts(
+        [process(500), process(1000)]
+    )
+    assert total_counts([process(7)])[BASE, "load"].stlb_misses == 7
+
+
+def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
+    split = splintered(process(1000), BASE, HUGE)
+    assert split.counts is not None
+    for side in SIDES:
+        assert split.counts[HUGE, side] == split.counts[BASE, side]
+    costs = page_costs(calibration(), HUGE, BASE, 8192)
+    assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
+    gone = killed()
+    assert splintered(gone, BASE, HUGE) is gone
+
+
+def test_footprint_is_the_largest_process_s() -> None:
+    small = replace(process(), touched=Touched(10, 1, 5))
+    assert footprint_pages([small, process()]) == 65736
+    assert footprint_pages([small, killed()]) == 15
+    with pytest.raises(ValueError, match="empty"):
+        footprint_pages([killed()])

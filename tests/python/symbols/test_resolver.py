@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is the symbol at an offset of an object found, and never one that is not there?"""
+"""Are symbols, markers and files found by offset and name, and never one that is not there?"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from builders.tree import TREE
+from tlbcost.common.errors import TlbcostError
 from tlbcost.symbols.binutils import demangled
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
+from tlbcost.symbols.mapped_file import mapped_file
+from tlbcost.symbols.region import region_of
 from tlbcost.symbols.resolver import CodePlace, Resolver, parse_jit
 
 SOURCE = """
@@ -113,24 +117,6 @@ def test_a_cut_file_never_breaks(tmp_path: Path) -> None:
         Resolver().names([at(str(cut), 0x1150)])
 
 
-# A note whose name reaches beyond the end of the file.
-@example(b"\xff" * 8, 0x338)
-@given(st.binary(max_size=400), st.integers(0, 3000))
-def test_a_damaged_file_never_breaks(
-    tmp_path_factory: pytest.TempPathFactory, junk: bytes, where: int
-) -> None:
-    folder = tmp_path_factory.getbasetemp() / "damaged"
-    folder.mkdir(exist_ok=True)
-    whole = folder / "p"
-    if not whole.exists():
-        build(folder)
-    damaged = folder / "damaged"
-    content = bytearray(whole.read_bytes())
-    content[where : where + len(junk)] = junk
-    damaged.write_bytes(content)
-    Resolver().names([at(str(damaged), 0x1150)])
-
-
 def test_of_aliases_the_global_one_without_underscores_is_shown() -> None:
     table = SymbolTable(
         [
@@ -176,3 +162,172 @@ def test_names_of_cxx_are_readable() -> None:
 def test_without_cxxfilt_they_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert demangled(["_ZN3foo3barEi"]) == {}
+
+
+ONE = "static __attribute__((noinline)) int twin(int x) { return x * 3; }\n"
+ANOTHER = """
+#include <tlbcost-marker.h>
+extern "C" int one(int x);
+namespace n {
+struct S {
+    __attribute__((noinline)) int go(int x);
+    __attribute__((noinline)) int go(long x);
+    __attribute__((noinline)) int stop(int x);
+};
+int S::go(int x) { return x + 1; }
+int S::go(long x) { return int(x) + 2; }
+int S::stop(int x) { TLBCOST_MARK("stopping"); return x; }
+}
+static inline __attribute__((always_inline)) int folded(int x) { return x * 7; }
+extern "C" { static __attribute__((noinline)) int twin(int x) { __asm__(""); return x * 5; } }
+int main(int argc, char **) {
+    n::S s;
+    TLBCOST_MARK("here");
+    int sum = one(argc) + twin(argc) + s.go(argc) + s.go((long)argc) + s.stop(argc);
+    TLBCOST_MARK("here");
+    return sum + folded(argc);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not shutil.which("g++") or not shutil.which("strip"):
+        pytest.skip("no C++ compiler")
+    folder = tmp_path_factory.mktemp("region")
+    (folder / "one.c").write_text(f"{ONE}int one(int x) {{ return twin(x); }}\n", encoding="utf-8")
+    (folder / "p.cc").write_text(ANOTHER, encoding="utf-8")
+    include = f"-I{TREE / 'profiler' / 'region'}"
+    run = ("gcc", "-O1", "-g", "-c", "-o", "one.o", "one.c")
+    subprocess.run(run, check=True, cwd=folder)
+    run = ("g++", "-O1", "-g", include, "-o", "p", "p.cc", "one.o")
+    subprocess.run(run, check=True, cwd=folder)
+    subprocess.run(("strip", "-o", "stripped", "p"), check=True, cwd=folder)
+    return folder / "p"
+
+
+def symbols(program: Path) -> dict[str, int]:
+    """Addresses, which these small programs have as offsets, too."""
+    done = subprocess.run(("nm", "-C", program), check=True, capture_output=True, text=True)
+    rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    return {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
+
+
+@pytest.mark.parametrize("name", ["n::S::go(int)", "n::S::stop", "_ZN1n1S2goEi", "one"])
+def test_a_function_is_found_by_each_of_its_names(program: Path, name: str) -> None:
+    known = symbols(program)
+    full = {"n::S::stop": "n::S::stop(int)", "_ZN1n1S2goEi": "n::S::go(int)"}.get(name, name)
+    found = region_of(f"{name}:main", program)
+    assert found.starts == (f"{known[full]}:{program}",)
+    assert found.ends == (f"{known['main']}:{program}",)
+
+
+def test_an_address_and_another_file_can_be_named(program: Path) -> None:
+    at = symbols(program)["one"]
+    assert region_of(f"{at:#x}@{program}", Path("/bin/sh")).starts == (f"{at}:{program}",)
+
+
+def test_a_marker_is_all_its_places_and_stays_when_stripped(program: Path) -> None:
+    found = region_of("@here:@tlbcost/stopping", program)
+    assert len(found.starts) == 2
+    assert len(found.ends) == 1
+    known = symbols(program)
+    stop = int(found.ends[0].split(":")[0])
+    assert known["n::S::stop(int)"] <= stop < known["n::S::stop(int)"] + 16
+    code = program.read_bytes()
+    assert [code[int(place.split(":")[0])] for place in found.starts] == [0x90, 0x90]
+    stripped = region_of("@here:", program.with_name("stripped"))
+    assert [each.split(":")[0] for each in stripped.starts] == [
+        each.split(":")[0] for each in found.starts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("n::S::go", "2 functions of .* are called n::S::go", "n::S::go(long) (p.cc:"),
+        ("twin", "2 functions of .* are called twin", "(one.c:1)"),
+        ("folded", "folded has no code of its own", "noinline"),
+        ("maine", "has no function maine", "did you mean main?"),
+        ("@hero", "has no marker hero", "it has @here"),
+        ("one:0x1@/dev/null", "cannot look for 0x1 in /dev/null", "0x1@/path/to/program"),
+        ("0x7fffffff", "0x7fffffff is not in what is loaded", ""),
+        ("one:one", "would end where it begins", "END"),
+        ("main@stripped", "it has no symbols", "tlbcost-marker.h"),
+        ("one@/no/such", "cannot look for one in /no/such: No such file", "one@"),
+    ],
+)
+def test_what_is_not_found_is_said_with_what_comes_near(
+    program: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str, hint: str
+) -> None:
+    monkeypatch.chdir(program.parent)
+    with pytest.raises(TlbcostError, match=message) as raised:
+        region_of(text, program)
+    assert raised.value.exit_code == 2
+    assert hint in (raised.value.hint or "")
+
+
+def test_a_function_that_the_processor_decides_has_to_be_named(tmp_path: Path) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    source = tmp_path / "p.c"
+    source.write_text(
+        "static int x_fast_1(void) { return 1; }\n"
+        "static int (*pick(void))(void) { return x_fast_1; }\n"
+        'int x(void) __attribute__((ifunc("pick")));\n'
+        "int main(void) { return x(); }\n",
+        encoding="utf-8",
+    )
+    built = subprocess.run(("gcc", "-o", tmp_path / "p", source), check=False)
+    if built.returncode != 0:
+        pytest.skip("no indirect functions here")
+    with pytest.raises(TlbcostError, match="several functions for x, of which the CPU") as raised:
+        region_of("x", tmp_path / "p")
+    assert "name that one" in (raised.value.hint or "")
+
+
+NOBODY = 2**31 - 2
+
+
+def test_a_file_that_is_still_there(tmp_path: Path) -> None:
+    own = tmp_path / "library"
+    own.touch()
+    assert mapped_file(os.getpid(), str(own), own.stat().st_ino, 0, 4096) == str(own)
+    # The process has ended.
+    assert mapped_file(NOBODY, str(own), own.stat().st_ino, 0, 4096) == str(own)
+
+
+def test_one_that_was_replaced_is_recognised_by_its_name(tmp_path: Path) -> None:
+    own = tmp_path / "library"
+    own.touch()
+    assert mapped_file(NOBODY, str(own), own.stat().st_ino + 1, 0, 4096) == str(own)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[int]:
+    """A process that has a file system of its own at `tmp_path`/files, with `library` in it."""
+    unshare = shutil.which("unshare")
+    if unshare is None or os.geteuid() != 0:
+        pytest.skip("needs root and unshare")
+    files = tmp_path / "files"
+    files.mkdir()
+    script = 'mount -t tmpfs none "$1" && echo other >"$1/library" && echo ready && exec sleep 60'
+    with subprocess.Popen(
+        [unshare, "--mount", "sh", "-c", script, "sh", str(files)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != b"ready\n":
+            pytest.skip("no mount namespaces here")
+        yield process.pid
+        process.kill()
+
+
+def test_a_file_of_another_mount_namespace(elsewhere: int, tmp_path: Path) -> None:
+    name = tmp_path / "files" / "library"
+    inside = Path(f"/proc/{elsewhere}/root{name}")
+    found = mapped_file(elsewhere, str(name), inside.stat().st_ino, 0, 4096)
+    assert Path(found).read_text(encoding="ascii") == "other\n"
+    # Not ours of the same name, though the other one was removed.
+    name.write_text("ours\n", encoding="ascii")
+    removed = mapped_file(elsewhere, str(name), name.stat().st_ino + 1_000_000, 0, 4096)
+    assert removed == str(inside)

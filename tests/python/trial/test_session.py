@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 from builders.answer import estimated
-from builders.tree import GOLDEN
-from builders.trial import METHOD, MIB, made_trials, pair
+from builders.tree import GOLDEN, SCHEMAS
+from builders.trial import BASE, METHOD, MIB, backing, made_trials, pair
 from tlbcost.__main__ import main
 from tlbcost.accuracy.record import read_record
 from tlbcost.answer import run_plan
@@ -23,13 +24,16 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.cleanup import TimeLimitPassed
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
-from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import glibc
-from tlbcost.trial.comparison import Trial, judge
+from tlbcost.trial.comparison import MIN_PAIRS, Pair, ProgramTrials, Trial, judge
+from tlbcost.trial.document import trial_document
+from tlbcost.trial.report import bloat_bytes, print_trials, verdict
 from tlbcost.trial.session import first_run, run_trial, to_table
 
 
@@ -101,12 +105,6 @@ def test_the_estimate_is_by_the_engine_that_is_asked_for(
     assert asked == ["valgrind", "copies"]
 
 
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[Launcher]:
-    with closing(ProgramInput()) as stdin:
-        yield Launcher(tmp_path, stdin)
-
-
 def grep(word: str, log: Path, file: str = "/proc/self/status") -> list[str]:
     return ["sh", "-c", f"grep {word} {file} >>{log}; sleep 0.1"]
 
@@ -168,24 +166,6 @@ def test_the_runs_of_a_pair_take_turns_and_change_places(
     assert len(trial.pairs) == 3
 
 
-@pytest.mark.long
-def test_two_that_fail_at_the_same_time_run_one_after_the_other(
-    launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    busy = "import time\nwhile time.process_time() < 0.3: pass"
-    # As a server does that finds its port taken.
-    lock = f"mkdir {tmp_path}/lock || exit 9; {sys.executable} -c '{busy}'; rmdir {tmp_path}/lock"
-    argv = ["sh", "-c", lock]
-    before = first_run(launcher, argv, Path("/bin/sh"))
-    run = replace(before.run, user_ns=before.run.wall_ns)
-    trial = run_trial(
-        launcher, argv, Path("/bin/sh"), METHOD, 3, None, first=replace(before, run=run), turns=True
-    )
-    assert not trial.in_turns
-    assert len(trial.pairs) == 3
-    assert "pairs of runs one after the other: two at the same time" in capsys.readouterr().err
-
-
 def test_a_program_that_fails_on_huge_pages_is_reported(launcher: Launcher) -> None:
     method = replace(METHOD, environment={"HUGE": "1"}, pool_bytes=None)
     argv = ["sh", "-c", 'test -z "$HUGE" || { echo no such page >&2; exit 3; }']
@@ -241,3 +221,122 @@ def test_the_table_is_a_record(tmp_path: Path) -> None:
     assert record.programs[0].command == "./app 'an arg'"
     assert record.programs[0].pairs[0].huge_bytes == 256 * MIB
     assert record.programs[1].excluded is not None
+
+
+def text_of(report: ProgramTrials) -> str:
+    file = io.StringIO()
+    print_trials(report, file, details=True)
+    return file.getvalue()
+
+
+def test_the_share_is_the_median_of_the_pairs() -> None:
+    trial = judge(METHOD, tuple(pair(w, user=1 - w) for w in (0.9, 0.7, 0.8, 0.75, 0.85)))
+    assert trial.proven
+    assert trial.why_not is None
+    assert trial.measured_fraction is not None
+    assert trial.measured_fraction.value == pytest.approx(0.2)
+    assert (trial.measured_fraction.low, trial.measured_fraction.high) == pytest.approx((0.1, 0.3))
+    assert trial.measured_user_fraction is not None
+    assert trial.measured_user_fraction.value == pytest.approx(0.2)
+    assert trial.measured_system_fraction == Interval(0, 0, 0)
+    assert trial.difference_proven
+
+
+def test_an_interval_that_holds_0_proves_nothing() -> None:
+    trial = judge(METHOD, tuple(pair(w) for w in (0.9, 1.1, 0.95, 0.97, 1.02)))
+    assert trial.proven
+    assert not trial.difference_proven
+    assert "no difference proven" in text_of(made_trials(trial))
+
+
+def test_half_of_the_memory_must_be_on_huge_pages() -> None:
+    trial = judge(METHOD, (pair(0.5, 0.49),) * 5)
+    assert not trial.proven
+    assert trial.measured_fraction is None
+    assert trial.why_not is not None
+    assert "131 MiB of the 256 MiB that a-method should reach stayed" in trial.why_not
+    shown = text_of(made_trials(trial))
+    assert "huge pages not proven" in shown
+    assert "50 %" not in shown
+    assert judge(METHOD, (pair(0.5, 0.5),) * 5).proven
+
+
+def test_runs_that_did_not_get_huge_pages_are_left_out() -> None:
+    trial = judge(METHOD, (pair(0.8),) * 3 + (pair(0.1, 0.0),) * 2)
+    assert trial.measured_fraction is not None
+    assert trial.measured_fraction.value == pytest.approx(0.2)
+    assert (len(trial.pairs), len(trial.proven_pairs)) == (5, 3)
+    assert any(note.startswith("2 of 5 pairs are left out") for note in trial.notes)
+    assert not judge(METHOD, (pair(0.8),) * (MIN_PAIRS - 1) + (pair(0.8, 0.0),)).proven
+
+
+def test_memory_that_was_not_seen_proves_nothing() -> None:
+    trial = judge(METHOD, (pair(0.5, None),) * 3, "it ended too soon")
+    assert (trial.proven, trial.why_not) == (False, "it ended too soon")
+    # "0 B" would be a figure that was not obtained.
+    row = next(
+        line for line in text_of(made_trials(trial)).splitlines() if "on huge pages  " in line
+    )
+    assert row.split()[-1] == "NA"
+
+
+def test_a_program_with_huge_pages_of_its_own_is_reported() -> None:
+    own = Pair(BASE, BASE, backing(256 * MIB), backing(200 * MIB))
+    assert any("200 MiB of its 256 MiB" in note for note in judge(METHOD, (own,) * 3).notes)
+    # Multi-size pages are counted for the whole system, and refused to runs on base pages.
+    others = Pair(BASE, BASE, backing(256 * MIB), backing(0, mthp=100 * MIB))
+    assert judge(METHOD, (others,) * 3).notes == METHOD.notes
+
+
+def test_memory_that_grew_counts_hugetlb_pages() -> None:
+    # Those are not in what getrusage(2) tells.
+    huge = replace(BASE, max_rss_bytes=2 * MIB)
+    grown = Pair(BASE, huge, backing(300 * MIB, resident=300 * MIB), backing(0))
+    assert bloat_bytes([grown] * 3) == 44 * MIB
+    assert bloat_bytes([]) is None
+    assert "It uses 44 MiB more memory" in text_of(made_trials(judge(METHOD, (grown,) * 3)))
+
+
+def test_the_estimate_is_compared_with_pages_of_its_size() -> None:
+    estimate = replace(
+        estimated().gain,
+        bound_fraction=Interval(0.4, 0.3, 0.5),
+        expected_fraction=Interval(0.1, 0.05, 0.2),
+        fault_fraction=Interval(0.1, 0.05, 0.1),
+    )
+    trial = judge(METHOD, (pair(0.8),) * 3)
+    report = made_trials(trial, estimate=estimate)
+    assert verdict(trial, report) == "inside"
+    assert "Measured 20 % is within the predicted range, 10 % to 30 %" in text_of(report)
+    assert verdict(judge(METHOD, (pair(0.65),) * 3), report) == "outside"
+    assert verdict(judge(METHOD, (pair(0.8, 0.0),) * 3), report) is None
+    small = replace(METHOD, page_bytes=65536)
+    assert verdict(judge(small, (pair(0.8),) * 3), report) is None
+    assert verdict(trial, made_trials(trial)) is None
+
+
+def test_a_summary_fits_a_screen_and_begins_with_the_result() -> None:
+    trials = [judge(METHOD, (pair(0.8),) * 5)] * 2
+    for shown in (trials[:1], trials):
+        file = io.StringIO()
+        print_trials(replace(made_trials(*shown), estimate=estimated().gain), file, details=False)
+        lines = file.getvalue().splitlines()
+        assert len(lines) <= 24
+        assert lines[0].startswith("a-method: huge pages saved 20 % of the run time; ")
+        assert "A made-up CPU" not in file.getvalue()
+
+
+@pytest.mark.parametrize("estimate", [None, estimated().gain])
+def test_json_follows_its_schema(estimate: PredictedGain | None) -> None:
+    unproven = judge(METHOD, (pair(0.8, None), pair(0.8, 0.1), pair(0.8, 0.1)))
+    report = made_trials(judge(METHOD, (pair(0.8),) * 5), unproven, estimate=estimate)
+    document = json.loads(to_json(trial_document(report)))
+    schema = json.loads((SCHEMAS / "trial.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    first, second = document["trials"]
+    assert first["measured_fraction"]["value"] == pytest.approx(0.2)
+    assert second["measured_fraction"] is None
+    assert second["bloat_bytes"] is None
+    assert second["pairs"][0]["huge"]["memory"] is None
+    assert (document["estimate"] is None) == (estimate is None)

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is what packaged programs read the same each time, and what their formats say?"""
+"""Are inputs of packaged programs, STREAM and the suite read as their formats say?"""
 
 from __future__ import annotations
 
-import json
+import io
 import re
-import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from tlbcost.validation.session import read_suite
+from builders.record import TWO, record, text_of
+from tlbcost.common.errors import TlbcostError
+from tlbcost.validation.session import SuiteRequest, Task, read_suite, validate
+from tlbcost.validation.stream import StreamResult, print_stream, rates_heard
 
 WORKLOADS = Path(__file__).parents[3] / "workloads"
 GENERATOR = WORKLOADS / "inputs/package-inputs.py"
-SCRIPTS = WORKLOADS / "suite"
 KINDS = (
     "alignment", "clauses", "documents", "drawing", "events", "functions", "network", "orders",
     "points", "reads", "transport",
@@ -40,67 +41,67 @@ def test_the_suite_reads_all_of_them_and_no_others() -> None:
     assert sorted(word.name for word in words) == sorted(KINDS)
 
 
-def test_formulas_have_as_many_clauses_as_they_say() -> None:
-    head, *clauses = printed("clauses", 100).splitlines()
-    assert head == f"p cnf 100 {len(clauses)}"
-    for clause in clauses:
-        *literals, end = map(int, clause.split())
-        assert end == 0
-        assert len(literals) == 3
-        assert all(1 <= abs(literal) <= 100 for literal in literals)
+STREAM = """Function    Rate (MB/s)    Avg time    Min time    Max time
+Copy:           13490.1    0.053065    0.053064    0.053066
+Scale:          13519.0    0.053065    0.053064    0.053066
+Add:            14852.5    0.053065    0.053064    0.053066
+Triad:          14904.9    0.053065    0.053064    0.053066
+checksum 00
+"""
 
 
-def test_structured_text_can_be_read() -> None:
-    events = json.loads(printed("events", 100))
-    assert [event["at"] for event in events] == list(range(100))
-    shop = ElementTree.fromstring(printed("orders", 100))
-    customers = {customer.get("id") for customer in shop.iter("customer")}
-    assert len(customers) == 10
-    assert {order.get("customer") for order in shop.iter("order")} <= customers
-
-
-def test_rows_have_their_columns() -> None:
-    points = printed("points", 50).splitlines()
-    assert points[:2] == ["3", "50"]
-    assert all(len([float(word) for word in line.split()]) == 3 for line in points[2:])
-    for line in printed("documents", 50).splitlines():
-        _, *words = line.split()
-        columns = [int(word.partition(":")[0]) for word in words]
-        assert columns == sorted(set(columns))
-    genes = printed("alignment", 30).split()[1::2]
-    assert {len(gene) for gene in genes} == {3000}
-    assert all(re.fullmatch("[ACGT]{50}", read) for read in printed("reads", 50).split()[1::2])
-
-
-def test_towns_have_the_orders_of_their_customers(tmp_path: Path) -> None:
-    if shutil.which("xsltproc") is None:
-        pytest.skip("needs xsltproc (scripts/install-deps --accuracy)")
-    file = tmp_path / "orders"
-    file.write_text(printed("orders", 300))
-    words = ["xsltproc", SCRIPTS / "orders.xsl", file]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
-    shop = ElementTree.parse(file).getroot()
-    towns = {c.get("id"): c.findtext("town") for c in shop.iter("customer")}
-    town, count, price = done.stdout.split()
-    prices = [
-        int(order.findtext("price") or "")
-        for order in shop.iter("order")
-        if towns[order.get("customer")] == town
+def test_rates_are_medians_of_the_runs_on_each_kind_of_pages() -> None:
+    faster = STREAM.replace("13490.1", "14000.0")
+    heard = [
+        (("stream",), STREAM),
+        (("hugectl", "--heap", "stream"), faster),
+        (("stream",), STREAM),
+        (("hugectl", "--heap", "stream"), "no table: killed"),
     ]
-    assert (int(count), int(price)) == (len(prices), sum(prices))
+    copy, *_, triad = rates_heard(["stream"], heard)
+    assert (copy.function, copy.base, copy.huge) == ("Copy", 13490.1, 14000.0)
+    assert (triad.base, triad.huge) == (14904.9, 14904.9)
 
 
-def test_the_village_tells_the_same_each_time_and_refuses_what_it_cannot() -> None:
-    if shutil.which("lua5.4") is None:
-        pytest.skip("needs lua5.4 (scripts/install-deps --accuracy)")
+def test_a_rate_that_no_run_printed_is_none() -> None:
+    rates = rates_heard(["stream"], [(("stream",), STREAM)])
+    assert [rate.huge for rate in rates] == [None] * 4
+    text = io.StringIO()
+    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text, details=True)
+    assert re.search(r"^Copy \(MB/s\) +13,490 +NA +NA$", text.getvalue(), re.MULTILINE)
 
-    def village(*options: str) -> subprocess.CompletedProcess[str]:
-        words = ["lua5.4", str(SCRIPTS / "village.lua"), "--people", "100", *options]
-        return subprocess.run(words, check=False, capture_output=True, text=True)
 
-    first = village("--count", "1000").stdout
-    assert re.fullmatch("checksum [0-9a-f]{16}\n", first)
-    assert village("--count", "1000").stdout == first != village("--count", "1001").stdout
-    refused = village("--count", "0")
-    assert refused.returncode == 2
-    assert refused.stderr == "village.lua: --count needs a number of at least 1\n"
+def test_an_unproven_stream_shows_no_figures() -> None:
+    unproven = replace(TWO.programs[0], excluded="0 B of 1 GiB")
+    text = io.StringIO()
+    print_stream(StreamResult("STREAM", unproven, ()), text, details=True)
+    assert text.getvalue() == "STREAM: no result: 0 B of 1 GiB\n"
+
+
+def test_suite_commands_name_programs_that_can_be_found() -> None:
+    tasks = read_suite()
+    assert len(tasks) >= 16
+    assert len({task.name for task in tasks}) == len(tasks)
+    assert not [word for task in tasks for word in task.argv if "{workloads}" in word]
+    assert [task.name for task in read_suite(["loop"])] == ["loop"]
+    with pytest.raises(TlbcostError, match="no program nothing"):
+        read_suite(["nothing"])
+
+
+def test_a_program_that_is_not_installed_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tlbcost.validation.session.paths.workloads", lambda: tmp_path)
+    words = ("env", "LC_ALL=C", "no-such-solver", "--threads=1")
+    heard: list[str] = []
+    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
+    why = "no-such-solver is not installed (scripts/install-deps --accuracy)"
+    assert heard == [f"solver: {why}"]
+    assert (left.excluded, left.prediction, left.pairs) == (why, None, ())
+    some = record(*TWO.programs, left)
+    assert f"Not compared: solver: {why}" in " ".join(text_of(some).split())
+    assert len(some.checks) == 2
+    # What it reads may be missing, too.
+    words = ("env", "A=1", "sh", str(tmp_path / "inputs" / "clauses"))
+    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
+    assert left.excluded == "inputs/clauses is not made (make accuracy-inputs)"

@@ -31,7 +31,6 @@ from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
 from tlbcost.simulator.run import Simulation
-from tlbcost.system.glibc import tunable
 from tlbcost.system.machine import Machine
 
 DOCUMENT = TREE / "doc" / "caveats.md"
@@ -291,12 +290,6 @@ def test_every_caveat_has_its_paragraph_and_no_other() -> None:
 def test_every_caveat_has_one_severity() -> None:
     codes = [code for each in SEVERITIES.values() for code in each]
     assert sorted(codes) == sorted(RULES)
-
-
-def test_tunable() -> None:
-    assert tunable("a.b=1:c.d=2", "c.d") == "2"
-    assert tunable("a.b=1:a.b=3", "a.b") == "3"
-    assert tunable("", "a.b") is None
 
 
 def test_a_process_whose_pages_were_not_noted_is_reported() -> None:

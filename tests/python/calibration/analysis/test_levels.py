@@ -45,12 +45,6 @@ def test_levels_that_are_not_there_are_not_found(outcomes: list[Outcome]) -> Non
     assert sum(outcome.found is not None for outcome in absent) <= 0.02 * len(absent)
 
 
-def test_the_same_machine_is_drawn_every_time() -> None:
-    one, other = draw_machine(5), draw_machine(5)
-    assert one == other
-    assert np.array_equal(one.curve(3).deltas, other.curve(3).deltas)
-
-
 def steps(*levels: tuple[int, float], noise: float = 0.05, seed: int = 1) -> Curve:
     """A curve that is at each height up to this many lines."""
     random = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are walks timed one after the other and side by side, and the time between them?"""
+"""Are walks and the time between them, caches and memory found in samples?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from builders.samples import (
     curve,
     machine,
     measured_twice,
-    recorded,
     table,
     twice,
     two_levels,
     value,
     values,
 )
+from tlbcost.calibration.analysis.caches import caches
 from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walks import walk_caches
@@ -66,20 +66,6 @@ def test_times_without_a_packed_one_give_no_interval_of_walks() -> None:
     analysis = analyse(alone[:1], alone[1:])
     assert value(analysis, "walk_ns", BASE, "serial", 8192) is not None
     assert value(analysis, "walk_interval_ns", BASE) is None
-
-
-def test_intervals_of_walks_on_a_recorded_machine() -> None:
-    """Several walks are under way at once, but no more than 8."""
-    analysis = recorded("emerald-rapids-guest")
-    interval = value(analysis, "walk_interval_ns", BASE, None, 8192)
-    extra = value(analysis, "walk_ns", BASE, "overlapped", 8192)
-    alone = value(analysis, "walk_ns", BASE, "serial", 8192)
-    assert interval is not None
-    assert extra is not None
-    assert alone is not None
-    assert extra.value < interval.value < alone.value < 8 * interval.value
-    rows = [cost.page_size_bytes for cost in analysis.costs if cost.quantity == "walk_interval_ns"]
-    assert set(rows) >= {BASE, HUGE}
 
 
 def test_walks_side_by_side() -> None:
@@ -126,3 +112,53 @@ def test_walks_whose_cost_grows_slowly_are_not_of_walk_caches(slope: float) -> N
     rows, reason = walk_caches(read_samples([regions(lambda n: 15 + slope * np.log(n / 16))]))
     assert [row.interval for row in rows] == [None, None]
     assert reason
+
+
+CACHE_LADDER = tuple(int(n) for n in np.unique(np.round(np.geomspace(64, 2097152, 121))))
+
+
+# Caches of 32 KiB, 1 MiB and 16 MiB; the probe goes up to 128 MiB.
+def latency(lines: int) -> float:
+    ends = ((512, 1.5), (16384, 4.0), (262144, 15.0))
+    return next((ns for end, ns in ends if lines <= end), 80.0)
+
+
+def cache_table(ns: Callable[[int], float], ladder: tuple[int, ...] = CACHE_LADDER) -> Table:
+    parts = [
+        curve("cache", layout, "serial", ns, ladder, size=HUGE, spacing=spacing, paired=False)
+        for layout, spacing in (("each", 64), ("third", 192))
+    ]
+    return table(*parts)
+
+
+def test_caches_and_memory_are_found() -> None:
+    rows, notes = caches(read_samples([cache_table(latency)]))
+    found = {row.quantity: row.interval for row in rows}
+    expected = {"l1d_bytes": 32 << 10, "l2_bytes": 1 << 20, "l3_bytes": 16 << 20, "l1d_ns": 1.5,
+                "l2_ns": 4.0, "l3_ns": 15.0, "memory_ns": 80.0}  # fmt: skip
+    for quantity, known in expected.items():
+        interval = found[quantity]
+        assert interval is not None, quantity
+        assert interval.value == pytest.approx(known, rel=0.1)
+    assert notes == []
+
+
+def test_memory_that_is_not_reached_is_not_reported() -> None:
+    rows, notes = caches(read_samples([cache_table(latency, CACHE_LADDER[:90])]))
+    found = {row.quantity: row.interval for row in rows}
+    assert found["memory_ns"] is None
+    assert found["l3_bytes"] is None
+    assert found["l3_ns"] is not None
+    assert any(note.startswith("memory_ns: ") for note in notes)
+
+
+def test_two_levels_of_caches_end_in_memory() -> None:
+    def small(lines: int) -> float:
+        return 1.5 if lines <= 512 else 8.0 if lines <= 8192 else 130.0
+
+    rows, _ = caches(read_samples([cache_table(small)]))
+    found = {row.quantity: row.interval for row in rows}
+    assert found["l3_bytes"] is None
+    assert found["l3_ns"] is None
+    assert found["memory_ns"] is not None
+    assert found["memory_ns"].value == pytest.approx(130, rel=0.05)

@@ -146,51 +146,6 @@ def test_json_of_any_types(rows: list[dict[str, object]]) -> None:
     read_or_refuse("\n".join(json.dumps(row) for row in rows))
 
 
-EVENTS = ["cycles:u", "r1001008:u", "cpu/event=0x49,umask=0x10/u", "page-faults", "foo:u"]
-COUNTS = st.dictionaries(
-    st.sampled_from(EVENTS), st.none() | st.integers(0, 2**53), min_size=1, max_size=5
-)
-
-
-@FUZZ
-@given(
-    COUNTS,
-    st.sampled_from(",;|\t"),
-    st.lists(st.sampled_from(["CPU0", "CPU1", "S0", "sh-1"]), max_size=3, unique=True),
-    st.booleans(),
-)
-def test_what_was_written_is_read(
-    counts: dict[str, int | None], sign: str, parts: list[str], several: bool
-) -> None:
-    """Rows as perf stat -x writes them, for each part."""
-    lines = []
-    for part in parts or [""]:
-        for event, value in counts.items():
-            word = "<not counted>" if value is None else str(value)
-            fields = [word, "", event, *(["0.10%"] if several else []), "5"]
-            fields += ["0.00" if value is None else "80.00", "", ""]
-            lines.append(sign.join([*([part] if part else []), *fields]))
-    found = read_or_refuse("\n".join(lines) + "\n")
-    assert found is not None
-    values = {count.event: count.value for count in found.counts}
-    assert values == {
-        event: None if value is None else math.fsum([value] * max(1, len(parts)))
-        for event, value in counts.items()
-    }
-
-
-@FUZZ
-@given(COUNTS.filter(lambda c: any(c.values())), st.sampled_from([",", ".", "\u202f", ""]))
-def test_what_was_printed_for_people_is_read(counts: dict[str, int | None], sign: str) -> None:
-    lines = [" Performance counter stats for './app':", ""]
-    for event, value in counts.items():
-        word = "<not counted>" if value is None else f"{value:,}".replace(",", sign)
-        lines.append(f"{word:>18}      {event:<25}  #  0.5 of something   (80.00%)")
-    found = read_or_refuse("\n".join(lines))
-    assert found is not None
-    assert {count.event: count.value for count in found.counts} == counts
-
-
 @FUZZ
 @given(st.one_of(st.text(max_size=30), st.lists(PIECES, max_size=6).map("".join)))
 def test_any_name_of_an_event(name: str) -> None:

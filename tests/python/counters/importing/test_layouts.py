@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from builders.imported_counts import read, value
+from builders.counting import read, value
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.importing.file import import_file
 
