@@ -273,7 +273,7 @@ guest-numa:
 # All of them, or some, such as hot,shared (tests/guest/numa/steps.py).
 NUMA_STEPS ?= all
 check-numa: all guest-numa $(B)/venv/.check  ## what the watch does on an emulated machine with four nodes (root, five minutes)
-	TLBCOST_CHECK_NUMA=$(NUMA_STEPS) $(B)/venv/bin/python -m pytest -rA tests/guest/numa
+	TLBCOST_CHECK_NUMA="$(NUMA_STEPS)" $(B)/venv/bin/python -m pytest -rA tests/guest/numa
 
 include profiler/simulator/rules.mk
 
