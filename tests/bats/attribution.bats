@@ -180,7 +180,8 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 	local folder=$1 kind
 	shift
 	mkdir "${folder}"
-	VALGRIND_LIB=${BUILD}/libexec/valgrind valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \
+	valgrind_lib
+	valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \
 		--counts-dir="${folder}" --attribute=yes "$@" >/dev/null
 	for kind in counts mappings code phases; do
 		sed -E '/^# (pid|parent_pid):/d' "${folder}/${kind}".*.tsv | sort
@@ -194,7 +195,8 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 	diff -u with without
 	grep -q '^anonymous' with
 	mkdir alone
-	VALGRIND_LIB=${BUILD}/libexec/valgrind valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \
+	valgrind_lib
+	valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \
 		--counts-dir=alone "${BATS_FILE_TMPDIR}/memory" malloc >/dev/null
 	diff <(grep -h '^[0-9]' alone/counts.*) <(grep -h '^[0-9]' filtered/counts.*)
 	[[ $(find alone -type f | wc -l) == 1 ]]

@@ -139,6 +139,12 @@ teardown_file() {
 	[[ -z ${PROGRAMS-} ]] || rm -rf "${PROGRAMS}"
 }
 
+# The folder of Valgrind's tools, by a name without a blank, which would end it in LD_PRELOAD.
+valgrind_lib() {
+	export VALGRIND_LIB=${BATS_RUN_TMPDIR}/valgrind
+	ln -sfn "${BUILD}/libexec/valgrind" "${VALGRIND_LIB}"
+}
+
 # Simulate a program by the tool alone, with TOOL's options; its tables are in ${COUNTS}.
 simulate() { # [<option of the tool>...] -- <program> [<argument>...]
 	local options=()
@@ -149,7 +155,8 @@ simulate() { # [<option of the tool>...] -- <program> [<argument>...]
 	shift
 	rm -rf "${COUNTS}"
 	mkdir "${COUNTS}"
-	VALGRIND_LIB=${TLBSIM_LIB:-${BUILD}/libexec/valgrind} valgrind.bin --tool=tlbsim --vgdb=no \
+	valgrind_lib
+	valgrind.bin --tool=tlbsim --vgdb=no \
 		--trace-children=yes --counts-dir="${COUNTS}" "${TOOL[@]}" "${options[@]}" "$@"
 }
 

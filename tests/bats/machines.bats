@@ -13,7 +13,7 @@ setup() {
 need_simulator() {
 	need_program valgrind
 	need_built workloads/map-lookup libexec/valgrind
-	export VALGRIND_LIB=${BUILD}/libexec/valgrind
+	valgrind_lib
 }
 
 # Counts of a short program that misses now and then, and often in between.

@@ -84,7 +84,7 @@ refused() { # <words of the message> <words of the hint>
 	run -0 as_user "${COUNT[@]}" --kernel -- true
 	run -4 as_user "${COUNT[@]}" -a -- touch started
 	refused "perf_event_paranoid is 1, which lets users count their own programs only" \
-		"echo 0 > ${PARANOID}, or setcap cap_perfmon=ep ${BUILD}/libexec/tlbcost-count"
+		"echo 0 > ${PARANOID}, or setcap cap_perfmon=ep "
 }
 
 @test "permissions: so do cgroups" {

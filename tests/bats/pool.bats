@@ -226,9 +226,9 @@ while not pathlib.Path("go").exists():
 	run --separate-stderr -4 "${unprivileged[@]}" pool reserve 16 -- echo "a b"
 	[[ ${stderr} == *"cannot change this system's settings: that needs root"* ]]
 	if type -P sudo >/dev/null; then
-		[[ ${stderr} == *"hint: sudo ${BUILD}/tlbcost pool reserve 16 -- echo 'a b'" ]]
+		[[ ${stderr} == *"hint: sudo "*"${BUILD}/tlbcost"*" pool reserve 16 -- echo 'a b'" ]]
 	else
-		[[ ${stderr} == *"hint: su -c '${BUILD}/tlbcost pool reserve 16 -- echo "* ]]
+		[[ ${stderr} == *"hint: su -c '"*"${BUILD}/tlbcost"*" pool reserve 16 -- echo "* ]]
 	fi
 	as_before
 }

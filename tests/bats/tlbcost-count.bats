@@ -366,7 +366,8 @@ end_process() {
 	CGROUP=${mount}/tlbcost-test-$$
 	mkdir "${CGROUP}" 2>/dev/null || skip "cannot make a cgroup"
 	run "${COUNT}" "${FAULTS[@]}" --cgroup "${CGROUP}" --output "${TABLE}" -- \
-		sh -c "sh -c 'echo \$\$ >${CGROUP@Q}/cgroup.procs; exec ${PAGES@Q} self 3000'; ${PAGES@Q} self 5000"
+		sh -c 'sh -c "echo \$\$ >\$0/cgroup.procs; exec \"\$1\" self 3000" "$0" "$1"; "$1" self 5000' \
+		"${CGROUP}" "${PAGES}"
 	((status == 0)) || skip "this kernel counts no cgroups there: ${output}"
 	count=$(count_of faults)
 	((count >= 3000 && count < 4000))

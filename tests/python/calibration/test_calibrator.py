@@ -58,7 +58,7 @@ def run(program: Path, script: str) -> None:
 def test_options_progress_and_samples_pass(program: Path) -> None:
     words = "--measure near --time-limit 2.50 --output - --progress-fd"
     program.write_text(f'#!/bin/bash\n[[ $* == "{words} "* ]] || exit 9\n'
-                       f'echo progress 50 >&"${{@: -1}}"\ncat {SAMPLES}\n')  # fmt: skip
+                       f'echo progress 50 >&"${{@: -1}}"\ncat "{SAMPLES}"\n')  # fmt: skip
     program.chmod(0o755)
     percents: list[int] = []
     table = run_calibrator(["--measure", "near"], 2.5, percents.append)
@@ -80,7 +80,7 @@ def test_its_own_words_are_reported(program: Path) -> None:
     [
         ("kill -9 $$", "killed by SIGKILL"),
         ("exit 1", "no reason was given"),
-        (f"head -c 3000 {SAMPLES}", "expected|truncated"),
+        (f"head -c 3000 '{SAMPLES}'", "expected|truncated"),
         ("echo garbage", "not a tlbcost samples table"),
     ],
 )

@@ -165,7 +165,7 @@ def marked(marker: str) -> dict[int, str]:
 def in_turns_elsewhere(prefix: Sequence[str], marker: str) -> subprocess.Popen[bytes]:
     """Two families that take turns, started by a process of their own."""
     inner = f"import time\nwhile time.process_time() < 5: pass  # {marker}"
-    family = (*prefix, "sh", "-c", f"{sys.executable} -c '{inner}'; true")
+    family = (*prefix, "sh", "-c", f"'{sys.executable}' -c '{inner}'; true")
     code = (
         "import os\nfrom tlbcost.run.launch import launcher_of\n"
         "from tlbcost.run.turns import Way, run_in_turns\n"
