@@ -25,7 +25,7 @@ from tlbcost.common.table import read_table
 from tlbcost.copies.run import arms_tool
 from tlbcost.measured.arms import measured_in_arms
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.measured.whole_runs import Asked, measure_runs
+from tlbcost.measured.whole_runs import PairsRequest, measure_runs
 from tlbcost.run.launch import launcher_of
 
 TREE = Path(__file__).resolve().parent.parent
@@ -60,7 +60,7 @@ def measure(command: str) -> Found:
         first = launcher.execute(argv, discard=True)
         if first.run is None or first.failed:
             raise ValueError(f"{command}: {first.describe()}")
-        asked = Asked(launcher, tuple(argv), Path(argv[0]), first, (), TRUTH_S)
+        asked = PairsRequest(launcher, tuple(argv), Path(argv[0]), first, (), TRUTH_S)
         found = Found(measure_runs(asked)[0], "")
         expected, user = first.run.cpu_ns, first.run.user_ns / (first.run.cpu_ns or 1)
     with tempfile.TemporaryDirectory() as name:

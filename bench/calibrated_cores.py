@@ -25,7 +25,7 @@ from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.run import level_options
-from tlbcost.validation.session import Task, read_suite
+from tlbcost.validation.session import SuiteTask, read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy-machines.md"
@@ -115,7 +115,7 @@ def _ghz(name: str) -> float:
     return float(table.key("core_ghz").split()[0])
 
 
-def programs() -> list[Task]:
+def programs() -> list[SuiteTask]:
     """One in five of those that are compiled here and have no threads; loop accesses no memory."""
     own = [
         task
@@ -126,7 +126,7 @@ def programs() -> list[Task]:
     return own[::EACH]
 
 
-def ns_of(task: Task, all_of_them: list[Guest]) -> list[list[float]]:
+def ns_of(task: SuiteTask, all_of_them: list[Guest]) -> list[list[float]]:
     """Of each guest, nanoseconds of a reference on its cores, in windows of a few copies."""
     machines = [machine for guest in all_of_them for machine in guest.machines]
     plan = plan_pass(machines)

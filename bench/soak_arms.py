@@ -28,7 +28,7 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
-from tlbcost.validation.session import Task, check_there, read_suite
+from tlbcost.validation.session import SuiteTask, check_there, read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "benchmarks.md"
@@ -71,7 +71,7 @@ class Soaked:
         self.longest_s = max(self.longest_s, other.longest_s)
 
 
-def soak(task: Task, calls: int) -> Soaked:
+def soak(task: SuiteTask, calls: int) -> Soaked:
     """One run of a program with copies that have arms."""
     found = Soaked(programs={task.name}, runs=1)
     with tempfile.TemporaryDirectory() as name:
@@ -163,7 +163,7 @@ def lines_of(found: Soaked) -> list[str]:
     ]
 
 
-def there(only: Sequence[str]) -> list[Task]:
+def there(only: Sequence[str]) -> list[SuiteTask]:
     """The programs of the suite that are on this system."""
     tasks = []
     for task in read_suite(only):

@@ -82,7 +82,7 @@ class PairOfRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TriedProgram:
     """One program of a record. `excluded`: why its runs, if any, do not measure huge pages.
 
     `in_turns`: the two runs of each pair took turns; None: not recorded.
@@ -121,7 +121,7 @@ class CheckedPrediction:
     faults, and compared with the whole.
     """
 
-    program: Program
+    program: TriedProgram
     prediction: Prediction
     gain: Gain
 
@@ -157,7 +157,7 @@ class Record:
     machine: Machine
     date: str
     version: str
-    programs: tuple[Program, ...]
+    programs: tuple[TriedProgram, ...]
 
     @property
     def checks(self) -> tuple[CheckedPrediction, ...]:
@@ -165,7 +165,7 @@ class Record:
         return tuple(check for check in found if check is not None)
 
     @property
-    def left_out(self) -> tuple[tuple[Program, str], ...]:
+    def left_out(self) -> tuple[tuple[TriedProgram, str], ...]:
         return tuple((p, _why(p)) for p in self.programs if check_of(p) is None)
 
     @property
@@ -209,14 +209,14 @@ def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
     return Gain(whole, user, system)
 
 
-def check_of(program: Program) -> CheckedPrediction | None:
+def check_of(program: TriedProgram) -> CheckedPrediction | None:
     if program.excluded is not None or program.prediction is None:
         return None
     gain = gain_of(program.pairs)
     return None if gain is None else CheckedPrediction(program, program.prediction, gain)
 
 
-def _why(program: Program) -> str:
+def _why(program: TriedProgram) -> str:
     if program.excluded is not None:
         return program.excluded
     if program.prediction is None:
@@ -224,7 +224,7 @@ def _why(program: Program) -> str:
     return f"{len(program.pairs)} pairs of runs are too few for an interval"
 
 
-def covered_fraction(program: Program) -> float | None:
+def covered_fraction(program: TriedProgram) -> float | None:
     shares = [
         pair.huge_bytes / pair.resident_bytes
         for pair in program.pairs

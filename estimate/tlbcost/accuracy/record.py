@@ -14,8 +14,8 @@ from tlbcost.accuracy.checks import (
     PairedRun,
     PairOfRuns,
     Prediction,
-    Program,
     Record,
+    TriedProgram,
     Way,
     accuracy,
 )
@@ -89,7 +89,7 @@ def format_record(record: Record) -> str:
     return format_table(formats.TRIALS, header, rows)
 
 
-def _if_known(program: Program, said: Prediction | None) -> dict[str, Cell]:
+def _if_known(program: TriedProgram, said: Prediction | None) -> dict[str, Cell]:
     """What has no key where it is None."""
     found: dict[str, Cell] = {"excluded": program.excluded}
     if program.in_turns is not None:
@@ -121,13 +121,13 @@ def read_record(path: Path) -> Record:
         raise TlbcostError(f"{path}: not a record of trials: {error}") from error
 
 
-def _program(table: Table, n: str) -> Program:
+def _program(table: Table, n: str) -> TriedProgram:
     rows = [row for row in table.records() if row["program"] == n]
     method = table.header.get(f"method_{n}") or (rows[0]["method"] if rows else None) or "NA"
     command = table.key(f"program_{n}")
     # A table of several methods holds as many trials of one program; a check is of one of them.
     pairs = tuple(_pair(row) for row in rows if row["method"] == method)
-    return Program(
+    return TriedProgram(
         table.header.get(f"name_{n}") or Path(command.split(" ")[0]).name,
         command,
         method,

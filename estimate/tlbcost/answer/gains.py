@@ -138,7 +138,7 @@ def _simulated_gain(
     given: Evidence,
     runs: tuple[Run, ...],
     counts: Counts,
-    sample: overlap.Sample | None,
+    sample: overlap.ModelledWindows | None,
     footprint: Footprint,
     costs: Costs,
 ) -> PredictedGain:

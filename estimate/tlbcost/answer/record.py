@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tlbcost.counters.event_counts import EventCounts
     from tlbcost.measured.record import MeasuredGain
     from tlbcost.model.gain import PredictedGain
-    from tlbcost.model.overlap import Sample
+    from tlbcost.model.overlap import ModelledWindows
     from tlbcost.model.walk_share import Witness
     from tlbcost.numa.locality import NodePlacement
     from tlbcost.processors.events import Pmu
@@ -151,7 +151,7 @@ class Simulated:
     processes: tuple[ProcessCounts, ...]
     counts: Counts
     gain: PredictedGain
-    sample: Sample | None = None
+    sample: ModelledWindows | None = None
     no_overlap: str | None = None
     attribution: Attribution | None = None
     copies: CopiesRecord | None = None

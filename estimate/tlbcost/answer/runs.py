@@ -26,7 +26,7 @@ from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.measured.whole_runs import Asked, measure_runs
+from tlbcost.measured.whole_runs import PairsRequest, measure_runs
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, native_runs
@@ -363,7 +363,7 @@ def measure_program(
     run = first.run
     if not request.measured or run is None:
         return None, []
-    asked = Asked(
+    asked = PairsRequest(
         launcher, request.argv, path, first, seen, request.time_budget, system=request.system
     )
     if (asked.fits() and not request.also) or request.region is not None:

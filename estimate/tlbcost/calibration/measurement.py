@@ -39,7 +39,7 @@ _LEAST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One run of the calibrator: groups of doc/format.md, and its share of the time."""
 
     groups: str
@@ -47,42 +47,42 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProbePlan:
     """`first` in turn, then the confirmation, then again what is uncertain, within `bound_s`.
 
     The rest of BOUND_S is for the analysis.
     """
 
-    first: tuple[Step, ...]
+    first: tuple[ProbeStep, ...]
     confirm_s: float
-    again: Step
+    again: ProbeStep
     bound_s: float
 
 
-PLANS: dict[Extent, Plan] = {
-    "quick": Plan(
+PLANS: dict[Extent, ProbePlan] = {
+    "quick": ProbePlan(
         (
-            Step("cycles,faults,near,middle,far,dense", 6.5),
-            Step("loads,stream,memory,residency", 2.9),
+            ProbeStep("cycles,faults,near,middle,far,dense", 6.5),
+            ProbeStep("loads,stream,memory,residency", 2.9),
         ),
         1.5,
-        Step("near,middle", 1.5),
+        ProbeStep("near,middle", 1.5),
         10.7,
     ),
-    "full": Plan(
+    "full": ProbePlan(
         (
             # The largest pages take a tenth of a second to clear.
-            Step("cycles,faults", 4),
-            Step("near,middle,far,dense", 15),
-            Step("caches,chains,regions", 32),
-            Step("loads,stream,memory,residency", 4),
-            Step("near,middle,far", 8),
-            Step("ways,stores,code", 10),
-            Step("large", 14),
-            Step("near,middle,far", 8),
+            ProbeStep("cycles,faults", 4),
+            ProbeStep("near,middle,far,dense", 15),
+            ProbeStep("caches,chains,regions", 32),
+            ProbeStep("loads,stream,memory,residency", 4),
+            ProbeStep("near,middle,far", 8),
+            ProbeStep("ways,stores,code", 10),
+            ProbeStep("large", 14),
+            ProbeStep("near,middle,far", 8),
         ),
         8,
-        Step("near,middle,far", 10),
+        ProbeStep("near,middle,far", 10),
         105,
     ),
 }
@@ -178,7 +178,7 @@ def _sizes(extent: Extent, chosen: Sequence[int]) -> list[int]:
 
 class _Session:
     def __init__(
-        self, plan: Plan, sizes: list[int], quick: bool, progress: Callable[[int], None] | None
+        self, plan: ProbePlan, sizes: list[int], quick: bool, progress: Callable[[int], None] | None
     ) -> None:
         self.plan = plan
         self._sizes = [word for size in sizes for word in ("--page-size", str(size))]
@@ -192,7 +192,7 @@ class _Session:
     def begin(self) -> None:
         self._start = time.monotonic()
 
-    def whole(self, steps: Sequence[Step], runs: _Runs) -> tuple[Analysis, tuple[str, ...]]:
+    def whole(self, steps: Sequence[ProbeStep], runs: _Runs) -> tuple[Analysis, tuple[str, ...]]:
         """Run `steps` and what follows, added to `runs`; the analysis of all, and notes."""
         # Only commands that measure wait for pandas and numpy to load.
         from tlbcost.calibration.analysis.quantities import analyse, candidates

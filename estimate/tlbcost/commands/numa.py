@@ -31,8 +31,8 @@ from tlbcost.common.progress import say
 from tlbcost.numa.nodes import SPREADS, parse_count
 
 if TYPE_CHECKING:
-    from tlbcost.numa.watch.document import Done, Interval, WatchDocument
-    from tlbcost.numa.watch.session import Request, Session
+    from tlbcost.numa.watch.document import Done, WatchDocument, WatchInterval
+    from tlbcost.numa.watch.session import Session, WatchRequest
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 _MOST_CACHE = 1 << 31
@@ -185,7 +185,7 @@ def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
 
     if not can_draw() or not sys.stderr.isatty():
 
-        def say_actions(_: WatchDocument, __: Interval, actions: tuple[Done, ...]) -> bool:
+        def say_actions(_: WatchDocument, __: WatchInterval, actions: tuple[Done, ...]) -> bool:
             for done in actions:
                 say(action_line(done))
             return False
@@ -193,7 +193,7 @@ def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
         return session.run(say_actions)
     screen = Screen()
 
-    def draw(document: WatchDocument, _: Interval, __: tuple[Done, ...]) -> bool:
+    def draw(document: WatchDocument, _: WatchInterval, __: tuple[Done, ...]) -> bool:
         screen.draw(functools.partial(picture, document))
         return "q" in screen.keys(0.0)
 
@@ -201,11 +201,11 @@ def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
         return session.run(draw)
 
 
-def _request(arguments: argparse.Namespace) -> Request:
+def _request(arguments: argparse.Namespace) -> WatchRequest:
     from tlbcost.calibration.records import cost_at
     from tlbcost.numa.nodes import cache_sizes
     from tlbcost.numa.runs import calibration_here
-    from tlbcost.numa.watch.session import Request
+    from tlbcost.numa.watch.session import WatchRequest
     from tlbcost.numa.watch.thresholds import with_changes
     from tlbcost.system.machine import current_machine
 
@@ -215,7 +215,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     l2, l3, source = cache_sizes()
     if arguments.cache is not None:
         (l2, l3), source = arguments.cache, "as asked for"
-    return Request(
+    return WatchRequest(
         pid=arguments.watch,
         nodes=arguments.nodes,
         apply=arguments.apply,

@@ -14,7 +14,7 @@ from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.live.keys import SortKey
 
 if TYPE_CHECKING:
-    from tlbcost.live.watch import Request
+    from tlbcost.live.watch import TopRequest
 
 _INTERVAL_S = 2.0
 
@@ -94,13 +94,13 @@ def _once(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _request(arguments: argparse.Namespace) -> Request:
-    from tlbcost.live.watch import Request
+def _request(arguments: argparse.Namespace) -> TopRequest:
+    from tlbcost.live.watch import TopRequest
     from tlbcost.simulator.geometry import reaches_here
     from tlbcost.system.machine import current_machine
 
     machine = current_machine()
-    return Request(
+    return TopRequest(
         by="cgroup" if arguments.cgroup else "process",
         sort=arguments.sort,
         interval_s=arguments.interval,

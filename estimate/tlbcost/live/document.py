@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from tlbcost.common.document import Part, doc
 from tlbcost.live.host import Host
 from tlbcost.live.keys import SortKey
-from tlbcost.live.processes import Process
+from tlbcost.live.processes import SeenProcess
 from tlbcost.memory.areas import Reaches, reach_ratio
 from tlbcost.system.machine import Machine
 
@@ -86,11 +86,11 @@ class TopDocument(Part, frozen=True, kw_only=True):
     rows: Annotated[tuple[Row, ...], doc("the processes or cgroups, sorted")]
 
 
-def rows_of(processes: Collection[Process], by: By, reaches: Reaches, now: float) -> list[Row]:
+def rows_of(processes: Collection[SeenProcess], by: By, reaches: Reaches, now: float) -> list[Row]:
     rows = [_row(each, reaches, now) for each in processes]
     if by == "process":
         return rows
-    groups: dict[str, tuple[list[Row], list[Process]]] = {}
+    groups: dict[str, tuple[list[Row], list[SeenProcess]]] = {}
     for row, process in zip(rows, processes, strict=True):
         group = groups.setdefault(row.cgroup or NO_CGROUP, ([], []))
         group[0].append(row)
@@ -98,7 +98,7 @@ def rows_of(processes: Collection[Process], by: By, reaches: Reaches, now: float
     return [_sum_of(*members, name, reaches) for name, members in groups.items()]
 
 
-def _row(process: Process, reaches: Reaches, now: float) -> Row:
+def _row(process: SeenProcess, reaches: Reaches, now: float) -> Row:
     memory, huge, ratio, age = process.resident_bytes, None, None, None
     pages = process.pages
     if pages is not None:
@@ -126,7 +126,9 @@ def _ratio(memory: int, huge: int, reaches: Reaches) -> float:
     return reach_ratio(memory, huge / memory if memory else 0.0, reaches)
 
 
-def _sum_of(rows: Sequence[Row], processes: Sequence[Process], name: str, reaches: Reaches) -> Row:
+def _sum_of(
+    rows: Sequence[Row], processes: Sequence[SeenProcess], name: str, reaches: Reaches
+) -> Row:
     """What one process lacks is unknown for the sum, but for rates, which a new process lacks."""
     memory = ratio = None
     huge = _sum([row.huge_bytes for row in rows])

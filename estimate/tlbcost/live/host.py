@@ -17,7 +17,7 @@ _HIDES = re.compile(r"\bhidepid=(?:2|4|invisible|ptraceable)\b")
 _KINDS = ("AnonHugePages", "ShmemHugePages", "FileHugePages")
 
 
-class Pool(Part, frozen=True, kw_only=True):
+class LivePool(Part, frozen=True, kw_only=True):
     """A pool of huge pages of one size."""
 
     page_size_bytes: Annotated[int, doc("size of its pages", minimum=0)]
@@ -41,7 +41,7 @@ class Host(Part, frozen=True, kw_only=True):
         float | None,
         doc("page faults a second that failed to get a transparent huge page", minimum=0),
     ]
-    pools: Annotated[tuple[Pool, ...], doc("of huge pages, by their size")]
+    pools: Annotated[tuple[LivePool, ...], doc("of huge pages, by their size")]
 
 
 class HostReader:
@@ -71,9 +71,9 @@ class HostReader:
         )
 
 
-def _pool(size: int) -> Pool:
+def _pool(size: int) -> LivePool:
     pool = hugetlb.pool(size)
-    return Pool(
+    return LivePool(
         page_size_bytes=size,
         total_bytes=None if pool.pages is None else pool.pages * size,
         free_bytes=None if pool.free is None else pool.free * size,

@@ -123,7 +123,7 @@ _CGROUP = re.compile(rb"^\d+:(?:(?:\S*,)?memory(?:,\S*)?|):(.*)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class Process:
+class SeenProcess:
     """One process as it was last seen. None: not (yet) known.
 
     `*_at`: when stat, any pages and those that are eligible were read, by the monotonic clock.
@@ -162,7 +162,7 @@ class Processes:
         self._proc = str(sys_path("/proc"))
         self._grouped = grouped
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._known: dict[str, Process] = {}
+        self._known: dict[str, SeenProcess] = {}
         self._without: set[str] = set()
         self._denied: set[str] = set()
         self._forgot_at = time.monotonic()
@@ -179,7 +179,7 @@ class Processes:
                 CANNOT_MEASURE,
             )
 
-    def seen(self) -> Collection[Process]:
+    def seen(self) -> Collection[SeenProcess]:
         return [each for each in self._known.values() if each.started >= 0]
 
     @property
@@ -205,7 +205,7 @@ class Processes:
                 break
             self._look(process, full=full)
 
-    def _urgencies(self, process: Process, now: float) -> list[tuple[float, bool, Process]]:
+    def _urgencies(self, process: SeenProcess, now: float) -> list[tuple[float, bool, SeenProcess]]:
         """How much a look at its pages, and one at smaps, would give for its CPU time."""
         if process.unreadable:
             age = now - process.looked_at
@@ -238,9 +238,9 @@ class Processes:
         for gone in known.keys() - there:
             del known[gone]
         for new in there - known.keys() - self._without - self._denied:
-            known[new] = Process(int(new))
+            known[new] = SeenProcess(int(new))
 
-    def _read_stat(self, name: str, process: Process) -> None:
+    def _read_stat(self, name: str, process: SeenProcess) -> None:
         try:
             stat = process_files.read_stat(f"{self._proc}/{name}")
         except PermissionError:
@@ -259,7 +259,7 @@ class Processes:
         faults = stat.minor_faults + stat.major_faults
         if process.started != stat.started:
             if process.started >= 0:
-                process = self._known[name] = Process(int(name))
+                process = self._known[name] = SeenProcess(int(name))
             process.started, process.first_at = stat.started, now
             process.faults_then = process.full_faults_then = faults
         else:
@@ -268,7 +268,7 @@ class Processes:
         process.faults, process.seen_at = faults, now
         process.resident_bytes = stat.resident_pages * self._page_bytes
 
-    def _look(self, process: Process, *, full: bool) -> None:
+    def _look(self, process: SeenProcess, *, full: bool) -> None:
         begin = time.process_time()
         try:
             folder = f"{self._proc}/{process.pid}"
@@ -308,6 +308,6 @@ class Processes:
             process.ineligible_bytes = max(left, 0)
 
 
-def _worth(process: Process, age: float, faults_then: int) -> float:
+def _worth(process: SeenProcess, age: float, faults_then: int) -> float:
     size = math.log2(2 + process.resident_bytes / (1 << 20))
     return age * size * (1 + math.log2(1 + max(process.faults - faults_then, 0)))

@@ -29,7 +29,7 @@ _SAVED_INTERVALS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TopRequest:
     """What is to be read. `interval_s`: between two refreshes, and for rates."""
 
     by: By
@@ -40,10 +40,10 @@ class Request:
     openmetrics: Path | None = None
 
 
-class _Host:
+class _ThisHost:
     """What is known of this host so far."""
 
-    def __init__(self, request: Request, *, limited: bool) -> None:
+    def __init__(self, request: TopRequest, *, limited: bool) -> None:
         self._request, self._own = request, OwnUse()
         saved_s = _SAVED_INTERVALS * request.interval_s
         self._faults: Budget = Unlimited()
@@ -78,9 +78,9 @@ class _Host:
         return document
 
 
-def once(request: Request) -> TopDocument:
+def once(request: TopRequest) -> TopDocument:
     """Read all twice, an interval apart, for rates. Raises TlbcostError without pages or file."""
-    host = _Host(request, limited=False)
+    host = _ThisHost(request, limited=False)
     host.refresh(request.sort)
     time.sleep(request.interval_s)
     document = host.refresh(request.sort)
@@ -88,9 +88,9 @@ def once(request: Request) -> TopDocument:
     return document
 
 
-def watch(request: Request, screen: Screen | None) -> None:
+def watch(request: TopRequest, screen: Screen | None) -> None:
     """Refresh until q is typed, or forever without a screen. Raises TlbcostError as once()."""
-    host = _Host(request, limited=True)
+    host = _ThisHost(request, limited=True)
     if screen is None:
         while True:
             _write(request, host.refresh(request.sort))
@@ -115,6 +115,6 @@ def watch(request: Request, screen: Screen | None) -> None:
                     break
 
 
-def _write(request: Request, document: TopDocument) -> None:
+def _write(request: TopRequest, document: TopDocument) -> None:
     if request.openmetrics is not None:
         write(request.openmetrics, openmetrics(document))

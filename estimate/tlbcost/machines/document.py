@@ -9,11 +9,11 @@ from tlbcost.common import document
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.machines.gain import (
-    Effect,
     MachineCaveat,
     MachineEstimates,
     MachineResult,
     SizeResult,
+    UnknownEffect,
     Verdict,
     sentence,
 )
@@ -55,7 +55,7 @@ class PageSizeEstimate(Part, frozen=True, kw_only=True):
         Interval | None, doc("of the modelled time on the first page size; negative: a loss")
     ]
     effects: Annotated[
-        tuple[Effect, ...],
+        tuple[UnknownEffect, ...],
         doc("of figures that are guesses on time_ratio, the largest first; they are in its range"),
     ]
     verdict: Annotated[Verdict, doc("compared with the first page size")]

@@ -38,7 +38,7 @@ Column = list[list[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class UnknownEffect:
     """What not knowing a figure does to a time ratio."""
 
     figure: Annotated[str, doc("name of the figure, or others: all that are left")]
@@ -62,7 +62,7 @@ class SizeResult:
     cycles_per_reference: float | None
     time_ratio: Interval | None
     verdict: Verdict
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[UnknownEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _result(
             continue
         column = _column(plan, simulation, number)
         ratio: Interval | None = None
-        effects: tuple[Effect, ...] = ()
+        effects: tuple[UnknownEffect, ...] = ()
         if size.page_bytes >= GIB and _none_fits(plan, simulation, first, number):
             notes = [note for note in (size.note, _NONE_FITS) if note is not None]
             size = replace(size, note="; ".join(notes))
@@ -235,7 +235,7 @@ def _effects(
     plan: Pass,
     simulation: Simulation,
     columns: tuple[Column, Column],
-) -> tuple[Effect, ...]:
+) -> tuple[UnknownEffect, ...]:
     references = [image.references for image in simulation.views]
     if not plan.varied or size == 0:
         return ()
@@ -282,12 +282,12 @@ def sentence(result: SizeResult, base: SizeResult) -> str:
     return f"{pages} pages: not proven; the time should be {times}."
 
 
-def effect_of(variant: Variant, assumed: float, tried: float) -> Effect:
+def effect_of(variant: Variant, assumed: float, tried: float) -> UnknownEffect:
     """From the ratio with the figures as assumed, and with the variant's at their tried ends."""
     change = tried - assumed
     ends = (change, change * variant.opposite)
     one = variant.unknowns[0] if variant.name != OTHERS else None
-    return Effect(
+    return UnknownEffect(
         variant.name,
         one.value if one else None,
         one.low if one else None,
@@ -297,7 +297,7 @@ def effect_of(variant: Variant, assumed: float, tried: float) -> Effect:
     )
 
 
-def spread(effects: Sequence[Effect]) -> tuple[float, float]:
+def spread(effects: Sequence[UnknownEffect]) -> tuple[float, float]:
     """By how much the ratio may be lower and higher because of all of them.
 
     The effects are independent of each other, so their squares add up.
@@ -349,7 +349,7 @@ def saving_of(
     return sample.saving, sample.windows, None
 
 
-def ratio_of(saving: Interval, effects: Sequence[Effect], *, published: bool) -> Interval:
+def ratio_of(saving: Interval, effects: Sequence[UnknownEffect], *, published: bool) -> Interval:
     value = 1 - saving.value
     margin = overlap.MODEL_POINTS + overlap.MODEL_RELATIVE * abs(saving.value)
     if published:

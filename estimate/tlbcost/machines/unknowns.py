@@ -45,7 +45,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class RandomReads:
     """Random reads of `bytes`; `dependent`: each waits for the one before."""
 
     words: str
@@ -96,7 +96,7 @@ def ranked(
     value: Mapping[str, float],
     base: PageSizeGeometry,
     huge: PageSizeGeometry,
-) -> list[tuple[Unknown, dict[Pattern, float]]]:
+) -> list[tuple[Unknown, dict[RandomReads, float]]]:
     """Changes of the patterns' time on huge pages by each unknown, the most important first."""
     before = {pattern: ratio(value, base, huge, pattern) for pattern in TYPICAL}
     found = []
@@ -155,14 +155,14 @@ def _sized(level: TlbLevel, entries: float) -> TlbLevel:
 
 
 TYPICAL = (
-    Pattern("reads one after the other in 64 MiB", 64 << 20, dependent=True),
-    Pattern("reads one after the other in 4 GiB", 4 << 30, dependent=True),
-    Pattern("independent reads in 4 GiB", 4 << 30, dependent=False),
+    RandomReads("reads one after the other in 64 MiB", 64 << 20, dependent=True),
+    RandomReads("reads one after the other in 4 GiB", 4 << 30, dependent=True),
+    RandomReads("independent reads in 4 GiB", 4 << 30, dependent=False),
 )
 
 
 def ratio(
-    value: Mapping[str, float], base: PageSizeGeometry, huge: PageSizeGeometry, pattern: Pattern
+    value: Mapping[str, float], base: PageSizeGeometry, huge: PageSizeGeometry, pattern: RandomReads
 ) -> float:
     """Time on huge pages over that on base pages, by a formula that ranks the figures of a core.
 
@@ -171,7 +171,7 @@ def ratio(
     return _cycles(value, huge, pattern) / _cycles(value, base, pattern)
 
 
-def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: Pattern) -> float:
+def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: RandomReads) -> float:
     size, footprint = pages.page_size_bytes, pattern.bytes
     tables = max(footprint // size * _ENTRY, _LINE)
     missed = 1 - _held(pages.dtlb, size, footprint)

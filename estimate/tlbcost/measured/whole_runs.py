@@ -42,7 +42,7 @@ _WAIT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PairsRequest:
     """What to measure: `first` is an ordinary run, and `seen` the program's memory in it.
 
     `budget_s`: time for all pairs (None: as usual). `system`: root may set THP to "always"
@@ -75,7 +75,7 @@ class Asked:
         return 2 * MIN_PAIRS * self.run_s <= self.seconds
 
 
-def measure_runs(asked: Asked) -> tuple[MeasuredGain | str, list[Run]]:
+def measure_runs(asked: PairsRequest) -> tuple[MeasuredGain | str, list[Run]]:
     """Run pairs until the verdict is known or the budget is over, and the runs on base pages.
 
     A method that reaches too little memory, or loses, gives way to the next one. A string says

@@ -83,7 +83,7 @@ class Mapping:
 
 
 @dataclass(slots=True)
-class _Head:
+class _MappingHead:
     start: int
     end: int
     permissions: str
@@ -121,8 +121,8 @@ def parse(text: str, executable: str | None = None) -> list[Mapping]:
     return found
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
-    head: _Head | None = None
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[_MappingHead, dict[str, int]]]:
+    head: _MappingHead | None = None
     fields: dict[str, int] = {}
     for line in lines:
         field = _FIELD.fullmatch(line)
@@ -142,7 +142,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
             if head is not None:
                 yield head, fields
             device = re.fullmatch(r"([0-9a-f]{1,8}):([0-9a-f]{1,8})", start[5])
-            head = _Head(
+            head = _MappingHead(
                 int(start[1], 16),
                 int(start[2], 16),
                 start[3],
@@ -155,7 +155,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
         yield head, fields
 
 
-def _name_arenas(heads: list[_Head]) -> None:
+def _name_arenas(heads: list[_MappingHead]) -> None:
     """Find them by a heap with room to grow, and then full heaps by where they begin and end."""
     reserved = {head.start: head.end for head in heads if (head.name, head.permissions) == _NONE}
     heaps = _heaps(heads)
@@ -166,9 +166,9 @@ def _name_arenas(heads: list[_Head]) -> None:
             head.name = ARENA
 
 
-def _heaps(heads: list[_Head]) -> list[list[_Head]]:
+def _heaps(heads: list[_MappingHead]) -> list[list[_MappingHead]]:
     """What may be an arena's heap: glibc 2.43 asks for huge pages behind the first 2 MiB of one."""
-    heaps: list[list[_Head]] = []
+    heaps: list[list[_MappingHead]] = []
     for head in heads:
         if (head.name, head.permissions) != _MEMORY:
             continue
@@ -179,7 +179,7 @@ def _heaps(heads: list[_Head]) -> list[list[_Head]]:
     return heaps
 
 
-def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
+def _mapping(head: _MappingHead, fields: dict[str, int], *, segment: bool) -> Mapping:
     hugetlb = fields.get("Private_Hugetlb", 0) + fields.get("Shared_Hugetlb", 0)
     eligible = fields.get("THPeligible")
     # Of hugetlb mappings the kernel reports Rss 0; were that to change, nothing counts twice.
@@ -205,7 +205,7 @@ def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
     )
 
 
-def _kind(head: _Head, *, hugetlb: bool) -> MappingKind:
+def _kind(head: _MappingHead, *, hugetlb: bool) -> MappingKind:
     name = head.name
     if name == "[heap]":
         return "heap"

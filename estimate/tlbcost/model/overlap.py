@@ -38,7 +38,7 @@ _NORMAL_97_5 = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ModelledWindows:
     """The result of the windows of all finished process images.
 
     `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
@@ -55,7 +55,7 @@ class Sample:
     needed: int = MIN_WINDOWS
 
 
-def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
+def sample_of(images: Sequence[ImageWindows]) -> ModelledWindows | None:
     """The windows of all images together; None if there is no image that finished."""
     finished = [image for image in images if image.references is not None]
     if not finished:
@@ -74,7 +74,7 @@ def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
     total = sum(image.references or 0 for image in finished)
     part = modelled / total if total else 0.0
     enough = len(weighted) >= MIN_WINDOWS and part >= MIN_FRACTION
-    return Sample(
+    return ModelledWindows(
         finished[0].core,
         len(weighted),
         total,
@@ -84,13 +84,13 @@ def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
     )
 
 
-def sample_of_copies(copied: CopiedRun) -> Sample | None:
+def sample_of_copies(copied: CopiedRun) -> ModelledWindows | None:
     """The same for windows of copies, which are of all of the program's CPU time."""
     if copied.core is None:
         return None
     part = copied.record.seen_fraction or 0.0
     enough = copied.windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION
-    return Sample(
+    return ModelledWindows(
         copied.core,
         copied.windows,
         copied.references,
@@ -101,7 +101,7 @@ def sample_of_copies(copied: CopiedRun) -> Sample | None:
     )
 
 
-def shortfall(sample: Sample | None) -> str:
+def shortfall(sample: ModelledWindows | None) -> str:
     if sample is None:
         return "no finished process has modelled windows"
     if sample.windows < sample.needed:

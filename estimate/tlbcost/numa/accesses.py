@@ -23,7 +23,7 @@ Ints = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class NodePages:
     """The nodes' accesses by base page, for all process images together.
 
     `accesses` is indexed by interval, page and node. `unit`: the page that a base page belongs to
@@ -57,7 +57,9 @@ class Pages:
         return summed
 
 
-def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin") -> Pages:
+def gather(
+    images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin"
+) -> NodePages:
     """Combine process images, their threads spread over nodes. Raises ValueError without any."""
     if not images:
         raise ValueError("no process image")
@@ -99,7 +101,7 @@ def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round
     per_huge = images[0].huge_page_bytes // images[0].base_page_bytes
     unit, is_huge, unit_number, unit_page = _units(number, order, kind, per_huge)
     faults, huge_faults = _faults(first, kind, is_huge, unit_page, int(started[-1]))
-    return Pages(
+    return NodePages(
         nodes=nodes,
         accesses=accesses,
         number=number,

@@ -16,7 +16,7 @@ import numpy as np
 
 from tlbcost.common.document import doc
 from tlbcost.numa import placement
-from tlbcost.numa.accesses import Pages
+from tlbcost.numa.accesses import NodePages
 from tlbcost.numa.locality import INTERLEAVE_ABOVE, SPLIT_GAIN, Score
 
 # Fractions, as everywhere; its code uses percent.
@@ -72,7 +72,7 @@ class Decision:
     reasons: Annotated[tuple[str, ...], doc("each figure with its threshold")] = ()
 
 
-def intervals_of(pages: Pages) -> tuple[IntervalFigures, ...]:
+def intervals_of(pages: NodePages) -> tuple[IntervalFigures, ...]:
     """Figures by interval, but for those with less than half of the median's accesses."""
     home = placement.first_touch(pages, huge=True)
     counts = pages.accesses.sum(axis=(1, 2))
@@ -135,7 +135,7 @@ def _vetoed(each: IntervalFigures) -> bool:
     return now < VETO_BELOW_LAR or each.migrated_lar - now >= VETO_GAIN * now
 
 
-def remedies(pages: Pages) -> Mapping[Remedy, Score]:
+def remedies(pages: NodePages) -> Mapping[Remedy, Score]:
     by = pages.totals
     home = placement.first_touch(pages, huge=True)
     score = functools.partial(placement.score, by)
@@ -149,7 +149,7 @@ def remedies(pages: Pages) -> Mapping[Remedy, Score]:
     }
 
 
-def after(pages: Pages, decision: Decision) -> Score:
+def after(pages: NodePages, decision: Decision) -> Score:
     by = pages.totals
     if decision.split == "shared":
         return placement.score(by, placement.by_main_user(pages, by, huge=False))

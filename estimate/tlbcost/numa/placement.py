@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common.document import doc
-from tlbcost.numa.accesses import Ints, Pages
+from tlbcost.numa.accesses import Ints, NodePages
 from tlbcost.numa.locality import Score
 
 HOT_FRACTION = 0.06
@@ -34,16 +34,16 @@ class HotPages:
     ]
 
 
-def first_touch(pages: Pages, *, huge: bool) -> Ints:
+def first_touch(pages: NodePages, *, huge: bool) -> Ints:
     return pages.unit_first[pages.unit] if huge else pages.first_node
 
 
-def interleaved(pages: Pages, *, huge: bool) -> Ints:
+def interleaved(pages: NodePages, *, huge: bool) -> Ints:
     number = pages.unit_number[pages.unit] if huge else pages.number
     return np.asarray(number % pages.nodes)
 
 
-def by_main_user(pages: Pages, accesses: Ints, *, huge: bool) -> Ints:
+def by_main_user(pages: NodePages, accesses: Ints, *, huge: bool) -> Ints:
     """The node that accesses a page most; of equals, or without any, the first to touch it."""
     before = pages.unit_first if huge else pages.first_node
     by = pages.by_unit(accesses) if huge else accesses
@@ -54,7 +54,7 @@ def by_main_user(pages: Pages, accesses: Ints, *, huge: bool) -> Ints:
     return home[pages.unit] if huge else home
 
 
-def touched_by_users(pages: Pages, *, huge: bool) -> Ints:
+def touched_by_users(pages: NodePages, *, huge: bool) -> Ints:
     """First touch in the same order, but of each base page by the node that accesses it most."""
     users = by_main_user(pages, pages.totals, huge=False)
     return users[pages.unit_page][pages.unit] if huge else users
@@ -89,7 +89,7 @@ def imbalance(served: Floats) -> float | None:
     return float(served.std(ddof=1) / served.mean())
 
 
-def read_only(pages: Pages) -> NDArray[np.bool_]:
+def read_only(pages: NodePages) -> NDArray[np.bool_]:
     """Pages not written after the interval of their first access; of one interval, not at all."""
     if len(pages.accesses) < 2:
         return np.asarray(pages.written == 0)
@@ -98,14 +98,14 @@ def read_only(pages: Pages) -> NDArray[np.bool_]:
     return np.asarray(pages.written >> (first + 1) == 0)
 
 
-def hot_shared(pages: Pages, accesses: Ints) -> NDArray[np.bool_]:
+def hot_shared(pages: NodePages, accesses: Ints) -> NDArray[np.bool_]:
     """For each unit, whether it is a hot huge page that several nodes access: one to split."""
     by = pages.by_unit(accesses)
     hot = by.sum(axis=1) > HOT_FRACTION * by.sum()
     return np.asarray(hot & pages.is_huge & ((by > 0).sum(axis=1) > 1))
 
 
-def hot_pages(pages: Pages, *, huge: bool) -> HotPages | None:
+def hot_pages(pages: NodePages, *, huge: bool) -> HotPages | None:
     by = pages.by_unit(pages.totals).sum(axis=1) if huge else pages.totals.sum(axis=1)
     everything = int(by.sum())
     if everything == 0:
@@ -114,13 +114,13 @@ def hot_pages(pages: Pages, *, huge: bool) -> HotPages | None:
     return HotPages(int(hot.sum()), float(by[hot].sum() / everything), float(by.max() / everything))
 
 
-def hot_split(pages: Pages, accesses: Ints, home: Ints) -> Ints:
+def hot_split(pages: NodePages, accesses: Ints, home: Ints) -> Ints:
     """The placement, but hot huge pages are split, and their base pages interleaved."""
     hot = hot_shared(pages, accesses)
     return np.where(hot[pages.unit], pages.number % pages.nodes, home)
 
 
-def false_sharing(pages: Pages) -> float | None:
+def false_sharing(pages: NodePages) -> float | None:
     """Share of the accesses to huge pages whose base pages belong to different nodes.
 
     A base page belongs to a node that makes more than half of its accesses; one that several use

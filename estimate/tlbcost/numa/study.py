@@ -13,7 +13,7 @@ from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.numa import carrefour, placement
-from tlbcost.numa.accesses import Pages, gather
+from tlbcost.numa.accesses import NodePages, gather
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Remedy
 from tlbcost.numa.locality import Direction, Score, placement_direction
 from tlbcost.numa.node_memory import NodeMemory
@@ -202,7 +202,7 @@ def conclude(
 
 
 def _size(
-    pages: Pages,
+    pages: NodePages,
     simulation: Simulation,
     sizes: tuple[int, int],
     *,

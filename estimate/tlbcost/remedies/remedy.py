@@ -36,7 +36,7 @@ _KHUGEPAGED = "khugepaged may fill holes that the program freed"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RemedyCost:
     """What one remedy costs; None: not known, or nothing of that kind.
 
     `pool_pages` of `pool_page_bytes`: to be reserved, and taken from all other programs.
@@ -71,7 +71,7 @@ def growth_bytes(regions: Sequence[RegionShare]) -> int | None:
 
 def cost_of(
     regions: Sequence[RegionShare], pages: Pages, situation: Situation, pool: int | None = None
-) -> Cost:
+) -> RemedyCost:
     """What huge pages of a kind cost for these regions. `pool`: pages to reserve."""
     settings = situation.settings
     # A fork does not copy shared memory.
@@ -89,7 +89,7 @@ def cost_of(
     base, huge = situation.faults
     growth = growth_bytes(regions) if regions else None
     size = None if pool is None else situation.huge_page_bytes
-    return Cost(pool, size, growth, huge, base, tuple(sentences))
+    return RemedyCost(pool, size, growth, huge, base, tuple(sentences))
 
 
 Form = Literal["command", "setting", "code", "build", "server"]
@@ -121,7 +121,7 @@ class Remedy:
         doc("lines to type, or of form code to write; those with # explain"),
     ]
     pages: Annotated[Pages, doc("which huge pages")]
-    cost: Annotated[Cost, doc("what it costs")]
+    cost: Annotated[RemedyCost, doc("what it costs")]
     undo: Annotated[tuple[str, ...], doc("how a changed system is put back")] = ()
     caution: Annotated[str | None, doc("what its makers, or the system, say against it")] = None
     source: Annotated[str | None, doc("address of the documentation")] = None

@@ -12,7 +12,7 @@ from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.remedies.document import AdvicePart, RegionName
-from tlbcost.remedies.remedy import Cost, Remedy
+from tlbcost.remedies.remedy import Remedy, RemedyCost
 from tlbcost.report.facts import region_of
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
 from tlbcost.run.region import trial_command
@@ -121,7 +121,7 @@ def cost_words(remedy: Remedy) -> str:
     return "; ".join([*parts, growth] if growth is not None else parts)
 
 
-def _first_touch(cost: Cost) -> str | None:
+def _first_touch(cost: RemedyCost) -> str | None:
     if cost.fault_ns is None:
         return None
     text = f"the first touch of one takes {units.time(cost.fault_ns.value)}"

@@ -45,7 +45,7 @@ class Seen:
     pulse: float
 
 
-class Asked:
+class GivenTask:
     """A task that was given to a worker. `plan`: its hash."""
 
     def __init__(self, future: Future[bytes], plan: str) -> None:
@@ -102,7 +102,7 @@ class Cluster:
         scheduler: Any = self._client.scheduler
         return await scheduler.identity(n_workers=-1)
 
-    def start(self, task: Task, calibration: str | None, address: str) -> Asked:
+    def start(self, task: Task, calibration: str | None, address: str) -> GivenTask:
         key = f"tlbcost-{uuid.uuid4()}"
         future = self._client.submit(
             fill,
@@ -114,7 +114,7 @@ class Cluster:
             allow_other_workers=False,
             resources={resource(task.machine_name): 1},
         )
-        return Asked(future, task.plan)
+        return GivenTask(future, task.plan)
 
 
 @contextlib.contextmanager

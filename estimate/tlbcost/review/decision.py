@@ -26,11 +26,11 @@ from tlbcost.review.document import (
     Decision,
     HostPool,
     MachineCalibration,
-    Misses,
     ReviewDocument,
     ReviewMachine,
     ReviewRow,
     RowCaveat,
+    TaskMisses,
 )
 from tlbcost.review.plan import MachineType, Plan, Service, share, size
 from tlbcost.review.task import TaskResult
@@ -70,7 +70,7 @@ class _Found:
     bound: float | None = None
     calibrated: str | None = None
     memory_bytes: int | None = None
-    misses: Misses | None = None
+    misses: TaskMisses | None = None
     caveats: tuple[RowCaveat, ...] = ()
     version: str | None = None
     why: str | None = None
@@ -105,12 +105,12 @@ def _of_estimate(document: EstimateDocument) -> _Found:
     )
 
 
-def _misses(document: EstimateDocument) -> Misses | None:
+def _misses(document: EstimateDocument) -> TaskMisses | None:
     found = document.attribution or document.sampled_attribution
     if found is None or not found.memory:
         return None
     memory, _ = split(found.memory)
-    return Misses(source=found.source, memory=tuple(memory), code=tuple(worth_a_line(found)))
+    return TaskMisses(source=found.source, memory=tuple(memory), code=tuple(worth_a_line(found)))
 
 
 def _of_elsewhere(document: MachineEstimateDocument) -> _Found:

@@ -27,7 +27,7 @@ class RowCaveat(Part, frozen=True, kw_only=True):
     remedy: Annotated[str | None, doc("what to do about it; null: nothing")]
 
 
-class Misses(Part, frozen=True, kw_only=True):
+class TaskMisses(Part, frozen=True, kw_only=True):
     """Which memory and which code have the page walks; the largest parts of each."""
 
     source: Annotated[str, doc("what found the misses: simulation, or samples of these events")]
@@ -72,7 +72,7 @@ class ReviewRow(Part, frozen=True, kw_only=True):
         tuple[Snippet, ...], doc("lines that put the remedy into effect where a service runs")
     ]
     misses: Annotated[
-        Misses | None, doc("memory and code with the page walks; null: not attributed")
+        TaskMisses | None, doc("memory and code with the page walks; null: not attributed")
     ] = None
     caveats: Annotated[tuple[RowCaveat, ...], doc("what to know, worst first")]
     command: Annotated[tuple[str, ...], doc("what repeats it")]

@@ -15,8 +15,8 @@ from tlbcost.accuracy.checks import (
     PairedRun,
     PairOfRuns,
     Prediction,
-    Program,
     Record,
+    TriedProgram,
     prediction_of,
 )
 from tlbcost.accuracy.record import format_record
@@ -246,8 +246,8 @@ def to_table(found: ProgramTrials) -> str:
     return format_record(Record(found.machine, found.date, found.version, programs))
 
 
-def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | None) -> Program:
-    return Program(
+def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | None) -> TriedProgram:
+    return TriedProgram(
         Path(argv[0]).name,
         shlex.join(argv),
         trial.method.name,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost.accuracy.checks import Program, Record, prediction_of
+from tlbcost.accuracy.checks import Record, TriedProgram, prediction_of
 from tlbcost.accuracy.record import format_record, save_record
 from tlbcost.answer.estimate import estimate
 from tlbcost.answer.request import AskedEngine, EstimateRequest
@@ -61,7 +61,7 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     tasks = read_suite(request.only)
     check_rights([task.method for task in tasks], "tlbcost validate")
     drop_huge_page_requests(announce)
-    programs: list[Program] = []
+    programs: list[TriedProgram] = []
     try:
         for n, task in enumerate(tasks, start=1):
             say = _numbered(n, len(tasks), announce)
@@ -82,7 +82,7 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     return record
 
 
-def record_of_programs(programs: Sequence[Program], *, redacted: bool = False) -> Record:
+def record_of_programs(programs: Sequence[TriedProgram], *, redacted: bool = False) -> Record:
     """A new record of this machine; `redacted`: without arguments of the programs."""
     if redacted:
         programs = [
@@ -112,18 +112,18 @@ def check_rights(names: Sequence[str], command: str) -> None:
             )
 
 
-def validate(task: Task, request: SuiteRequest, announce: Announce) -> Program:
+def validate(task: SuiteTask, request: SuiteRequest, announce: Announce) -> TriedProgram:
     try:
         with listener() as launcher:
             return predict_and_try(launcher, task, request, announce)
     except TlbcostError as error:
         announce(f"{task.name}: {error}")
-        return Program(task.name, portable_command(task), task.method, None, (), str(error))
+        return TriedProgram(task.name, portable_command(task), task.method, None, (), str(error))
 
 
 def predict_and_try(
-    launcher: Listener, task: Task, request: SuiteRequest, announce: Announce
-) -> Program:
+    launcher: Listener, task: SuiteTask, request: SuiteRequest, announce: Announce
+) -> TriedProgram:
     """Predict and run one program, heard by `launcher`. Raises TlbcostError if it failed."""
     check_there(task.argv)
     path = resolve(task.argv[0])
@@ -150,7 +150,7 @@ def predict_and_try(
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SuiteTask:
     """One program of a suite: its name, its command, and how it gets huge pages."""
 
     name: str
@@ -158,12 +158,12 @@ class Task:
     method: str
 
 
-def read_suite(only: Sequence[str] = ()) -> list[Task]:
+def read_suite(only: Sequence[str] = ()) -> list[SuiteTask]:
     """Programs of data/suite.tsv, or those in `only`. Raises TlbcostError for unknown names."""
     file = paths.data("suite.tsv")
     table = read_table(file, formats.SUITE)
     tasks = [
-        Task(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
+        SuiteTask(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
              row["method"] or "")
         for row in table.records()
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def check_there(argv: Sequence[str]) -> None:
             raise TlbcostError(f"inputs/{Path(word).name} is not made ({made})", made, NOT_FOUND)
 
 
-def portable_command(task: Task) -> str:
+def portable_command(task: SuiteTask) -> str:
     """For a record that is read elsewhere, where this system's folders mean nothing."""
     command = shlex.join(word.replace(f"{paths.workloads()}/", "") for word in task.argv)
     return command.replace(sys.executable, "python3")

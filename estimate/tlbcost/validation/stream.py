@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.accuracy.checks import (
     CheckedPrediction,
     PairedRun,
-    Program,
+    TriedProgram,
     check_of,
     covered_fraction,
 )
@@ -25,7 +25,7 @@ from tlbcost.measured.method import drop_huge_page_requests
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints
 from tlbcost.validation.listener import listener
-from tlbcost.validation.session import SuiteRequest, Task, check_rights, predict_and_try
+from tlbcost.validation.session import SuiteRequest, SuiteTask, check_rights, predict_and_try
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ class StreamResult:
     """One variant of STREAM: `words` say which; `program` has its prediction and runs."""
 
     words: str
-    program: Program
+    program: TriedProgram
     rates: tuple[Rates, ...]
 
 
@@ -79,7 +79,7 @@ def rates_heard(argv: Sequence[str], heard: Sequence[tuple[tuple[str, ...], str]
     ]
 
 
-def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, Task]], str]:
+def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, SuiteTask]], str]:
     """Both ways to give STREAM huge pages, in words and as tasks; and why one is missing, if so.
 
     `size`: bytes of the arrays, in STREAM's notation; None: the default, that of the static ones.
@@ -95,14 +95,14 @@ def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, 
     found = [
         (
             "STREAM, arrays from malloc, hugectl --heap",
-            Task("stream", (str(folder / "stream"), *sized, *options), "hugectl --heap"),
+            SuiteTask("stream", (str(folder / "stream"), *sized, *options), "hugectl --heap"),
         )
     ]
     if size is not None:
         return found, "static arrays have a fixed size, and are left out with --size"
     if not (folder / "stream-static").is_file():
         return found, "no STREAM with static arrays: ld.hugetlbfs was not available to link it"
-    static = Task(
+    static = SuiteTask(
         "stream-static", (str(folder / "stream-static"), *options), "hugectl --bss --data"
     )
     return [*found, ("STREAM, static arrays, hugectl --bss --data", static)], ""

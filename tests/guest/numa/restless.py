@@ -29,11 +29,11 @@ from program import (
 )
 from subject import KINDS
 from tlbcost.numa.watch import kernel, sources
-from tlbcost.numa.watch.acting import Actor, Outcome, collapse
+from tlbcost.numa.watch.acting import ActionResult, Actor, collapse
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.evidence import Window
+from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.feedback import Feedback
-from tlbcost.numa.watch.process import Process
+from tlbcost.numa.watch.process import LiveProcess
 from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES = HUGE // PAGE, 4
@@ -52,7 +52,7 @@ def stuck() -> dict[str, Any]:
     """Pages that are held, of two processes, or the zero page: tried as often as a watch would."""
     program, first = subject("stuck")
     with program:
-        actor, feedback = Actor(Process(program.pid, None), FOLD, PAGE), Feedback(Thresholds())
+        actor, feedback = Actor(LiveProcess(program.pid, None), FOLD, PAGE), Feedback(Thresholds())
         pages = first + np.arange(sum(KINDS.values()))
         tries = []
         for number in range(4):
@@ -94,7 +94,7 @@ def interrupted() -> dict[str, Any]:
 
 
 def one_interrupted(event: str, name: str, at: int, program: Program, first: int) -> dict[str, Any]:
-    actor = Actor(Process(program.pid, None), FOLD, PAGE)
+    actor = Actor(LiveProcess(program.pid, None), FOLD, PAGE)
     regions, pages = first // FOLD + np.arange(4), first + np.arange(4 * FOLD)
     stop = actor.do(Action("stop_huge", "", NONE, NONE, NONE))
     before = program.huge_kib()
@@ -122,7 +122,7 @@ def one_interrupted(event: str, name: str, at: int, program: Program, first: int
 
 def do_between(
     event: str, program: Program, actor: Actor, action: Action, name: str, at: int
-) -> tuple[Outcome, int]:
+) -> tuple[ActionResult, int]:
     """Have the process do that before this call of the action; and its child, or 0."""
     real: Callable[..., object] = getattr(kernel, name)
     calls, child = 0, 0
@@ -158,12 +158,12 @@ def thp_of(pid: int) -> int | None:
     return int(found[1]) if found else None
 
 
-def windows_of(program: Program) -> list[Window]:
+def windows_of(program: Program) -> list[ThreadWindow]:
     """Windows of each of its threads."""
-    source, process = sources.Copies(program.pid, CACHES, 5.0), Process(program.pid, None)
-    found: list[Window] = []
+    source, process = sources.Copies(program.pid, CACHES, 5.0), LiveProcess(program.pid, None)
+    found: list[ThreadWindow] = []
     for thread in sorted(int(each.name) for each in Path(f"/proc/{program.pid}/task").iterdir()):
-        own: list[Window] = []
+        own: list[ThreadWindow] = []
         while len(own) < 2:
             own += source.sample(1.0, thread)
             source.note(process.look())
@@ -182,7 +182,7 @@ def killed() -> dict[str, Any]:
         low, _ = program.memory()
         windows = windows_of(program)
 
-        def sample(_: object, __: float, thread: int | None = None) -> list[Window]:
+        def sample(_: object, __: float, thread: int | None = None) -> list[ThreadWindow]:
             now_s = time.monotonic()
             return [replace(w, at_s=now_s) for w in windows if thread in (None, w.thread)]
 

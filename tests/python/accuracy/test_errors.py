@@ -21,7 +21,7 @@ from builders.record import (
 )
 from builders.tree import needs_gnuplot
 from tlbcost.accuracy import record as trial_record
-from tlbcost.accuracy.checks import PairOfRuns, Program, Record, accuracy, check_of, gain_of
+from tlbcost.accuracy.checks import PairOfRuns, Record, TriedProgram, accuracy, check_of, gain_of
 from tlbcost.accuracy.record import format_record, read_record, record_of
 from tlbcost.accuracy.report import draw_record, markdown, print_record
 from tlbcost.common.errors import TlbcostError
@@ -137,7 +137,7 @@ def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         *TWO.programs,
         measured("hash", 0.9, 0.6, Interval(0.3, 0.28, 0.32), -0.01),
         replace(TWO.programs[0], name="musl", excluded="no huge pages", pairs=()),
-        Program("failed", "./failed", "thp", None, (), "no estimate: ./failed exited with 3"),
+        TriedProgram("failed", "./failed", "thp", None, (), "no estimate: ./failed exited with 3"),
     )
     path = tmp_path / "trials.tsv"
     path.write_text(format_record(some), encoding="utf-8")

@@ -15,7 +15,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration, Obtained, PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
-from tlbcost.model.overlap import Sample
+from tlbcost.model.overlap import ModelledWindows
 from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.counts import (
@@ -183,7 +183,7 @@ def overlapped(found: Estimate, saving: Interval | None = None) -> Estimate:
     saving = saving or interval(0.3)
     assert found.simulated is not None
     assert found.footprint is not None
-    sample = Sample("width=6", 200, 10**9, 20_000_000, 1.0, saving)
+    sample = ModelledWindows("width=6", 200, 10**9, 20_000_000, 1.0, saving)
     simple, runs = found.simulated.gain, found.given.runs
     expected = overlap.expected_gain(saving, runs, simple.bound_fraction)
     gain = overlap.with_overlap(simple, expected, runs, found.footprint)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tlbcost.live.document import By, Row, TopDocument
-from tlbcost.live.host import Host, Pool
+from tlbcost.live.host import Host, LivePool
 from tlbcost.memory.areas import Reaches, TlbReach
 from tlbcost.memory.kinds import Backing
 from tlbcost.system.filesystems import FileSystem
@@ -147,7 +147,7 @@ def document(*rows: Row, by: By = "process", unreadable: int = 0) -> TopDocument
             thp_mode="madvise",
             thp_defrag=None,
             fallback_rate=None,
-            pools=(Pool(page_size_bytes=2 << 20, total_bytes=64 << 20, free_bytes=8 << 20),),
+            pools=(LivePool(page_size_bytes=2 << 20, total_bytes=64 << 20, free_bytes=8 << 20),),
         ),
         by=by,
         unreadable=unreadable,

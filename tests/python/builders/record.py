@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record, Way
+from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Record, TriedProgram, Way
 from tlbcost.accuracy.report import print_record
 from tlbcost.common.interval import Interval
 from tlbcost.system.machine import Machine
@@ -31,15 +31,15 @@ def pairs(base_user_s: float, huge_user_s: float, n: int = 3) -> tuple[PairOfRun
 
 def program(
     name: str, base: float, huge: float, expected: tuple[float, float, float], bound: float
-) -> Program:
+) -> TriedProgram:
     value, low, high = expected
-    return Program(
+    return TriedProgram(
         name, f"./{name} --size 1G", "glibc-hugetlb",
         Prediction(bound, Interval(value, low, high), 0.05), pairs(base, huge),
     )  # fmt: skip
 
 
-def record(*programs: Program) -> Record:
+def record(*programs: TriedProgram) -> Record:
     return Record(MACHINE, "2026-11-21T00:00:00Z", "1.0", programs)
 
 
@@ -50,7 +50,7 @@ TWO = record(
 )
 
 
-def measured(name: str, base: float, huge: float, gain: Interval, null: float) -> Program:
+def measured(name: str, base: float, huge: float, gain: Interval, null: float) -> TriedProgram:
     one = program(name, base, huge, (gain.value, gain.low, gain.high), 0.6)
     assert one.prediction is not None
     ways: dict[Way, Interval] = {"measured": gain, "overlap": Interval(2 * gain.value, 0, 1)}

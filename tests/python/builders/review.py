@@ -13,7 +13,7 @@ from builders.report import advised
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common.interval import Interval
-from tlbcost.remedies.remedy import Cost, Remedy
+from tlbcost.remedies.remedy import Remedy, RemedyCost
 from tlbcost.review.decision import review_document
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.gate import broken_rules
@@ -56,7 +56,7 @@ def result(
 
 def remedy_of(code: str, words: str, steps: Sequence[str], **changes: object) -> Remedy:
     """A remedy that does not depend on this machine; a pool's pages are of its `cost`."""
-    cost = Cost(
+    cost = RemedyCost(
         pool_pages=None, pool_page_bytes=None, growth_bytes=3 << 20,
         fault_ns=Interval(80_000, 70_000, 90_000), base_fault_ns=Interval(500, 400, 600),
         sentences=("after a fork, writes split the huge pages again",),

@@ -15,7 +15,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.live.budget import Unlimited
 from tlbcost.live.document import rows_of
 from tlbcost.live.host import HostReader, hides_processes
-from tlbcost.live.processes import Process, Processes, pages_of, rolled_up
+from tlbcost.live.processes import Processes, SeenProcess, pages_of, rolled_up
 from tlbcost.memory import smaps
 from tlbcost.system import process
 
@@ -28,7 +28,7 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
     return Proc(tmp_path)
 
 
-def refreshed(found: Processes) -> dict[int, Process]:
+def refreshed(found: Processes) -> dict[int, SeenProcess]:
     found.refresh_faults(ALL)
     found.refresh_pages(ALL)
     return {each.pid: each for each in found.seen()}

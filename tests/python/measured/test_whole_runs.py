@@ -59,7 +59,7 @@ def took(user_ns: int) -> Outcome:
 
 
 def measure(launcher: Launcher, budget_s: float = 60) -> MeasuredGain | str:
-    asked = whole_runs.Asked(launcher, ("program",), Path("/program"), FIRST, (), budget_s)
+    asked = whole_runs.PairsRequest(launcher, ("program",), Path("/program"), FIRST, (), budget_s)
     return whole_runs.measure_runs(asked)[0]
 
 

@@ -12,7 +12,13 @@ from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
 from tlbcost.model.gain import verdict
-from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE, Sample, expected_gain, sample_of
+from tlbcost.model.overlap import (
+    MODEL_POINTS,
+    MODEL_RELATIVE,
+    ModelledWindows,
+    expected_gain,
+    sample_of,
+)
 from tlbcost.simulator.windows import ImageWindows, Window
 
 BOUND = Interval(0.9, 0.0, 0.9)
@@ -24,7 +30,7 @@ def image(
     return ImageWindows(pid, "/bin/app", references, "width=6", tuple(Window(*w) for w in windows))
 
 
-def sample(*images: ImageWindows) -> Sample:
+def sample(*images: ImageWindows) -> ModelledWindows:
     found = sample_of(images)
     assert found is not None
     return found

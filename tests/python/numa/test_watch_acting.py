@@ -17,7 +17,7 @@ from builders.memory import huge_kib
 from builders.tree import TREE
 from tlbcost.numa.watch.acting import Actor
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.process import Process
+from tlbcost.numa.watch.process import LiveProcess
 from tlbcost.settings.journal import read_journal
 
 pytestmark = pytest.mark.settings
@@ -60,7 +60,7 @@ def program() -> Iterator[tuple[int, int]]:
 
 def test_a_huge_page_is_split_and_made_again(program: tuple[int, int]) -> None:
     pid, first = program
-    actor = Actor(Process(pid, 2), FOLD, PAGE)
+    actor = Actor(LiveProcess(pid, 2), FOLD, PAGE)
     before = huge_kib(pid)
     pages = first * FOLD + np.arange(3)
     split = actor.do(Action("split", "", pages, np.zeros_like(pages), np.array([first])))
@@ -74,7 +74,7 @@ def test_a_huge_page_is_split_and_made_again(program: tuple[int, int]) -> None:
 
 def test_what_cannot_be_done_is_counted(program: tuple[int, int]) -> None:
     pid, first = program
-    actor = Actor(Process(pid, 2), FOLD, PAGE)
+    actor = Actor(LiveProcess(pid, 2), FOLD, PAGE)
     # Nothing is mapped there.
     outcome = actor.do(Action("promote", "", NONE, NONE, np.array([1])))
     assert (outcome.done_regions, outcome.stuck_regions) == (0, [1])
@@ -89,7 +89,7 @@ def test_what_cannot_be_done_is_counted(program: tuple[int, int]) -> None:
 
 def test_allocation_is_stopped_and_put_back(program: tuple[int, int]) -> None:
     pid, _ = program
-    process = Process(pid, 2)
+    process = LiveProcess(pid, 2)
     actor = Actor(process, FOLD, PAGE)
     assert actor.do(Action("stop_huge", "", NONE, NONE, NONE)).failed is None
     assert process.huge_allowed() is False
@@ -103,7 +103,7 @@ def test_allocation_is_stopped_and_put_back(program: tuple[int, int]) -> None:
 
 def test_a_process_that_ended_is_said(program: tuple[int, int]) -> None:
     pid, first = program
-    actor = Actor(Process(pid, 2), FOLD, PAGE)
+    actor = Actor(LiveProcess(pid, 2), FOLD, PAGE)
     os.kill(pid, 9)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     outcome = actor.do(Action("split", "", NONE, NONE, np.array([first])))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.locality import Score
-from tlbcost.numa.watch.decide import Action, Conditions, Verdict, decide
+from tlbcost.numa.watch.decide import Action, Verdict, WatchConditions, decide
 from tlbcost.numa.watch.evidence import (
-    Evidence,
-    Window,
+    PageEvidence,
+    ThreadWindow,
     least_walk_fraction,
     pages_of,
     walk_fraction,
@@ -38,11 +38,13 @@ class Process:
         homes = np.repeat(np.array(node, dtype=np.int64), FOLD)
         return cls(homes, np.full(len(homes), huge))
 
-    def window(self, at_s: float, node: int, pages: Ints, walks: float | None = None) -> Window:
+    def window(
+        self, at_s: float, node: int, pages: Ints, walks: float | None = None
+    ) -> ThreadWindow:
         """Accesses to these offsets, as often as each is named."""
         seen, counts = np.unique(pages, return_counts=True)
         l2 = None if walks is None else 10000
-        return Window(
+        return ThreadWindow(
             at_s,
             node,
             node,
@@ -52,13 +54,13 @@ class Process:
             None if walks is None else int(walks * 10000),
         )
 
-    def evidence(self, windows: list[Window]) -> Evidence:
+    def evidence(self, windows: list[ThreadWindow]) -> PageEvidence:
         page = pages_of(windows)
         at = page - FIRST
-        return Evidence(windows, page, self.node[at], self.huge[at], [1 / NODES] * NODES, FOLD)
+        return PageEvidence(windows, page, self.node[at], self.huge[at], [1 / NODES] * NODES, FOLD)
 
 
-def conjugate_gradient(process: Process, at_s: float, rounds: int = 2) -> list[Window]:
+def conjugate_gradient(process: Process, at_s: float, rounds: int = 2) -> list[ThreadWindow]:
     """A third of the accesses go to one huge page (the first), the rest to each one's own."""
     own = (len(process.node) - FOLD) // NODES
     windows = []
@@ -73,7 +75,7 @@ def conjugate_gradient(process: Process, at_s: float, rounds: int = 2) -> list[W
 BLOCK = 448  # base pages: 1.75 MiB
 
 
-def blocks(process: Process, at_s: float, rounds: int = 2) -> list[Window]:
+def blocks(process: Process, at_s: float, rounds: int = 2) -> list[ThreadWindow]:
     """Blocks smaller than a huge page belong to the nodes in turn: false sharing."""
     windows = []
     number = np.arange(len(process.node))
@@ -86,7 +88,9 @@ def blocks(process: Process, at_s: float, rounds: int = 2) -> list[Window]:
     return windows
 
 
-def graph(process: Process, at_s: float, rounds: int = 2, walks: float = 0.36) -> list[Window]:
+def graph(
+    process: Process, at_s: float, rounds: int = 2, walks: float = 0.36
+) -> list[ThreadWindow]:
     """Everybody reads everywhere."""
     return [
         process.window(
@@ -98,7 +102,7 @@ def graph(process: Process, at_s: float, rounds: int = 2, walks: float = 0.36) -
 
 def parts(
     process: Process, at_s: float, shift: int = 0, rounds: int = 2, walks: float | None = None
-) -> list[Window]:
+) -> list[ThreadWindow]:
     """Each node reads a part of its own, that of the node `shift` further on."""
     own = len(process.node) // NODES
     return [
@@ -116,9 +120,9 @@ LIMITS = Thresholds()
 
 
 def verdict(
-    process: Process, windows: list[Window], before: int = 0, **conditions: object
+    process: Process, windows: list[ThreadWindow], before: int = 0, **conditions: object
 ) -> Verdict:
-    known = Conditions(**conditions)  # type: ignore[arg-type]
+    known = WatchConditions(**conditions)  # type: ignore[arg-type]
     return decide(process.evidence(windows), known, LIMITS, before)
 
 
@@ -383,7 +387,7 @@ def test_a_process_that_changes_sides_is_followed_without_thrashing() -> None:
     """Every 20 s each node reads the next one's part: one move of a page for each change."""
     process = Process.of([0, 0, 1, 1, 2, 2, 3, 3])
     feedback = Feedback(LIMITS)
-    seen: list[Window] = []
+    seen: list[ThreadWindow] = []
     moves: dict[int, list[float]] = {}
     local = []
     for second in range(100):
@@ -394,7 +398,7 @@ def test_a_process_that_changes_sides_is_followed_without_thrashing() -> None:
         if feedback.trial is not None:
             since = [w for w in seen if w.at_s > feedback.trial.at_s]
             assert feedback.judge(process.evidence(since).score(), len(since), second) in (None, ())
-        verdict = decide(evidence, Conditions(), LIMITS, feedback.wanted)
+        verdict = decide(evidence, WatchConditions(), LIMITS, feedback.wanted)
         feedback.note_wish(enough=verdict.enough, wants_split=verdict.wants_split)
         actions = feedback.allowed(verdict.actions, second)
         assert {action.kind for action in actions} <= {"migrate"}

@@ -14,7 +14,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.samples import Sample
 from tlbcost.numa.watch import pmu_samples
 from tlbcost.numa.watch.pmu_samples import MemoryEvent, PmuSamples, memory_event
-from tlbcost.numa.watch.process import Activity, Process, node_of_cpus
+from tlbcost.numa.watch.process import Activity, LiveProcess, node_of_cpus
 from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu
 
 PAGE = 4096
@@ -49,7 +49,7 @@ def subject() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 def test_samples_of_the_kernel_become_windows(subject: tuple[subprocess.Popen[str], int]) -> None:
     process, first = subject
-    watched = Process(process.pid, None)
+    watched = LiveProcess(process.pid, None)
     source = PmuSamples(process.pid, FAULTS, node_of_cpus(), 0.03, PAGE)
     try:
         windows = source.sample(0.2)

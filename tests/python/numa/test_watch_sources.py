@@ -21,9 +21,15 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.watch import kernel, process
 from tlbcost.numa.watch.decide import Action, Kind
-from tlbcost.numa.watch.evidence import Window, pages_of, walk_fraction
-from tlbcost.numa.watch.process import AssumedPlaces, Process, huge_regions, nodes_of, promotable
-from tlbcost.numa.watch.sources import Copies, Cost
+from tlbcost.numa.watch.evidence import ThreadWindow, pages_of, walk_fraction
+from tlbcost.numa.watch.process import (
+    AssumedPlaces,
+    LiveProcess,
+    huge_regions,
+    nodes_of,
+    promotable,
+)
+from tlbcost.numa.watch.sources import Copies, SamplingCost
 from tlbcost.system.tracing import tracing_rights
 
 BLOCKS = TREE / "build/workloads/numa-blocks"
@@ -59,7 +65,7 @@ def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Pope
     done = subprocess.run([THP, "--pid", str(blocks.pid)], check=False)
     if done.returncode or huge_kib(blocks.pid) < 16 << 10:
         pytest.skip("no transparent huge pages")
-    process, source = Process(blocks.pid, 2), Copies(blocks.pid, CACHES, 1.0)
+    process, source = LiveProcess(blocks.pid, 2), Copies(blocks.pid, CACHES, 1.0)
     windows = []
     for _ in range(100):
         windows += source.sample(0.5)
@@ -90,18 +96,18 @@ def test_what_would_cost_too_much_is_left_out() -> None:
     if unavailable():
         pytest.skip(str(unavailable()))
     source = Copies(1, CACHES, 0.03)
-    source.cost = Cost(windows=1, own_ns=4, process_ns=100)
+    source.cost = SamplingCost(windows=1, own_ns=4, process_ns=100)
     assert source.sample(0.0) == []
     assert source.cost.fraction == 0.04
 
 
 def test_a_process_that_is_gone_is_named() -> None:
     with pytest.raises(TlbcostError, match="there is no process"):
-        Process(2**22 + 1, None)
+        LiveProcess(2**22 + 1, None)
 
 
 def test_a_process_that_ends_is_noticed(blocks: subprocess.Popen[bytes]) -> None:
-    process = Process(blocks.pid, 2)
+    process = LiveProcess(blocks.pid, 2)
     assert process.gone() is None
     blocks.kill()
     blocks.wait()
@@ -167,7 +173,8 @@ def assumed(monkeypatch: pytest.MonkeyPatch) -> AssumedPlaces:
 def nodes(of: AssumedPlaces) -> list[int]:
     seen = [(0, [0], [3]), (1, [1, 511], [2, 2]), (2, [512], [1]), (3, [4096], [1])]
     windows = [
-        Window(0.0, node, node, np.array(pages), np.array(counts)) for node, pages, counts in seen
+        ThreadWindow(0.0, node, node, np.array(pages), np.array(counts))
+        for node, pages, counts in seen
     ]
     node, huge = of.find(windows, PAGES)
     assert [page // FOLD in of.split or page == 4096 for page in PAGES] == [not h for h in huge]

@@ -14,16 +14,16 @@ from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.numa.locality import Score
 from tlbcost.numa.watch.decide import Figures
-from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
+from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
 from tlbcost.numa.watch.figure import draw_watch
-from tlbcost.numa.watch.sources import Cost
+from tlbcost.numa.watch.sources import SamplingCost
 from tlbcost.numa.watch.thresholds import SOURCES, Thresholds, names, parse, with_changes
 from tlbcost.numa.watch.view import action_line, effect_line, picture, print_summary
 from tlbcost.system.machine import current_machine
 
 
-def interval(at_s: float, figures: Figures) -> Interval:
-    return Interval(
+def interval(at_s: float, figures: Figures) -> WatchInterval:
+    return WatchInterval(
         at_s=at_s,
         windows=8,
         samples=900,
@@ -79,7 +79,7 @@ def document(**others: object) -> WatchDocument:
         "source": "copies",
         "l2_bytes": 1 << 20,
         "l3_share_bytes": 0,
-        "cost": Cost(windows=8, own_ns=20, process_ns=1000),
+        "cost": SamplingCost(windows=8, own_ns=20, process_ns=1000),
         "overhead_fraction": 0.02,
         "thresholds": Thresholds(),
         "intervals": (interval(3.0, HOT), interval(9.0, EVEN)),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from builders.record import TWO, record, text_of
 from tlbcost.common.errors import TlbcostError
-from tlbcost.validation.session import SuiteRequest, Task, read_suite, validate
+from tlbcost.validation.session import SuiteRequest, SuiteTask, read_suite, validate
 from tlbcost.validation.stream import StreamResult, print_stream, rates_heard
 
 WORKLOADS = Path(__file__).parents[3] / "workloads"
@@ -94,7 +94,7 @@ def test_a_program_that_is_not_installed_is_left_out_and_named(
     monkeypatch.setattr("tlbcost.validation.session.paths.workloads", lambda: tmp_path)
     words = ("env", "LC_ALL=C", "no-such-solver", "--threads=1")
     heard: list[str] = []
-    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
+    left = validate(SuiteTask("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
     why = "no-such-solver is not installed (scripts/install-deps --accuracy)"
     assert heard == [f"solver: {why}"]
     assert (left.excluded, left.prediction, left.pairs) == (why, None, ())
@@ -103,5 +103,5 @@ def test_a_program_that_is_not_installed_is_left_out_and_named(
     assert len(some.checks) == 2
     # What it reads may be missing, too.
     words = ("env", "A=1", "sh", str(tmp_path / "inputs" / "clauses"))
-    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
+    left = validate(SuiteTask("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
     assert left.excluded == "inputs/clauses is not made (make accuracy-inputs)"

@@ -154,7 +154,7 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Confirmation:
     """What a second measurement says of a knee: `entries` None is not confirmed, and why.
 
     `refuted`: it was looked for, and there is no step at all.
@@ -165,32 +165,32 @@ class Verdict:
     refuted: bool = False
 
 
-def confirm(knee: Knee, curve: Curve | None) -> Verdict:
+def confirm(knee: Knee, curve: Curve | None) -> Confirmation:
     """Is the knee there once more in `curve`, measured anew with lines around it?"""
     entries = knee.entries
     again = None if curve is None else _between(curve, *(f * entries.value for f in _AROUND))
     if again is None:
-        return Verdict(None, "not measured a second time")
+        return Confirmation(None, "not measured a second time")
     steps = find_steps(again, most=1)
     if not steps or steps[0] is None:
-        return Verdict(None, "a second measurement does not show it", refuted=True)
+        return Confirmation(None, "a second measurement does not show it", refuted=True)
     at = steps[0].at
     overlap = at.low <= entries.high and entries.low <= at.high
     if not overlap and abs(at.value / entries.value - 1) > AGREEMENT:
-        return Verdict(
+        return Confirmation(
             None, f"measured first {entries.value:.0f}, then {at.value:.0f}"
         )  # fmt: skip
     # The second one has the footprints closer together.
     value = math.sqrt(entries.value * at.value)
-    return Verdict(Interval(value, min(entries.value, at.low), max(entries.value, at.high)))
+    return Confirmation(Interval(value, min(entries.value, at.low), max(entries.value, at.high)))
 
 
-def same_in_halves(curve: Curve, step: Step, find: Callable[[Curve], list[Step]]) -> Verdict:
+def same_in_halves(curve: Curve, step: Step, find: Callable[[Curve], list[Step]]) -> Confirmation:
     """Whether even and odd sweeps, of different memory, both show the step."""
     for half in (curve.deltas[0::2], curve.deltas[1::2]):
         if not any(_agree(step.at, other.at) for other in find(Curve(curve.lines, half))):
-            return Verdict(None, "half of the sweeps do not show it there")
-    return Verdict(step.at)
+            return Confirmation(None, "half of the sweeps do not show it there")
+    return Confirmation(step.at)
 
 
 def _agree(one: Interval, other: Interval) -> bool:
@@ -198,7 +198,7 @@ def _agree(one: Interval, other: Interval) -> bool:
     return overlap or abs(other.value / one.value - 1) <= AGREEMENT
 
 
-def settle(levels: Levels, verdicts: Sequence[Verdict]) -> Levels:
+def settle(levels: Levels, verdicts: Sequence[Confirmation]) -> Levels:
     """The levels that a second measurement leaves; a verdict for each that was found, in order.
 
     Costs at footprints far from a knee hold wherever exactly it is, unless there is none.

@@ -19,7 +19,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.numa.watch import kernel
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.process import Process
+from tlbcost.numa.watch.process import LiveProcess
 from tlbcost.settings.change import system_settings
 from tlbcost.system import hints
 from tlbcost.system.huge_pages import huge_settings
@@ -32,7 +32,7 @@ _ABSENT = (-errno.ENOENT, -errno.ESRCH)
 
 
 @dataclass(slots=True)
-class Outcome:
+class ActionResult:
     """The result of an action. `refused`: why pages were not moved, and how many."""
 
     moved: list[int] = field(default_factory=list)
@@ -70,15 +70,15 @@ def collapse(pid: int, start: int, bytes_: int) -> None:
 class Actor:
     """Acts on one process; put_back() is for its end."""
 
-    def __init__(self, process: Process, fold: int, page_bytes: int) -> None:
+    def __init__(self, process: LiveProcess, fold: int, page_bytes: int) -> None:
         self._process, self._page_bytes = process, page_bytes
         self._huge_bytes = fold * page_bytes
         self._switched = False
         self.asked = False
 
-    def do(self, action: Action) -> Outcome:
+    def do(self, action: Action) -> ActionResult:
         """Do it; what cannot be done is in the outcome. A signal to end waits for a part of it."""
-        outcome = Outcome()
+        outcome = ActionResult()
         begin = time.monotonic_ns()
         if action.kind in ("stop_huge", "allocate_huge"):
             self._switch(outcome, on=action.kind == "allocate_huge")
@@ -88,7 +88,7 @@ class Actor:
         outcome.ns = time.monotonic_ns() - begin
         return outcome
 
-    def _switch(self, outcome: Outcome, *, on: bool) -> None:
+    def _switch(self, outcome: ActionResult, *, on: bool) -> None:
         process = self._process
         try:
             with system_settings(wait_s=_WAIT_S) as settings:
@@ -102,7 +102,7 @@ class Actor:
         except TlbcostError as error:
             outcome.failed = str(error)
 
-    def _regions(self, action: Action, outcome: Outcome) -> None:
+    def _regions(self, action: Action, outcome: ActionResult) -> None:
         change = collapse if action.kind == "promote" else kernel.split
         for region in map(int, action.regions):
             with signals_deferred():
@@ -117,7 +117,7 @@ class Actor:
                 else:
                     outcome.done_regions += 1
 
-    def _move(self, action: Action, outcome: Outcome) -> None:
+    def _move(self, action: Action, outcome: ActionResult) -> None:
         pages = [int(page) for page in action.pages]
         if not pages or outcome.failed:
             return

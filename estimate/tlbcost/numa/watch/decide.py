@@ -20,7 +20,7 @@ from tlbcost.common.document import doc
 from tlbcost.numa import placement
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.locality import Score
-from tlbcost.numa.watch.evidence import Evidence, Lar
+from tlbcost.numa.watch.evidence import Lar, PageEvidence
 from tlbcost.numa.watch.thresholds import Thresholds
 
 Kind = Literal[
@@ -48,7 +48,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class WatchConditions:
     """What else is known of the process. None: not known.
 
     `least_walk_fraction`: lower limit of the share of its L2 misses that page walks on base pages
@@ -93,7 +93,7 @@ class Verdict:
 
 
 def decide(
-    evidence: Evidence, conditions: Conditions, limits: Thresholds, wanted_before: int
+    evidence: PageEvidence, conditions: WatchConditions, limits: Thresholds, wanted_before: int
 ) -> Verdict:
     """What to do now. `wanted_before`: intervals in a row in which splitting was wanted."""
     now = evidence.score()
@@ -130,7 +130,7 @@ def decide(
     )
 
 
-def _too_few(evidence: Evidence, limits: Thresholds) -> str | None:
+def _too_few(evidence: PageEvidence, limits: Thresholds) -> str | None:
     if evidence.samples < limits.samples:
         return f"{evidence.samples} accesses seen, {limits.samples:.0f} are needed"
     if evidence.windows < limits.windows:
@@ -141,9 +141,9 @@ def _too_few(evidence: Evidence, limits: Thresholds) -> str | None:
 
 
 def _reactive(
-    evidence: Evidence,
+    evidence: PageEvidence,
     limits: Thresholds,
-    conditions: Conditions,
+    conditions: WatchConditions,
     moved: Lar,
     split: Lar,
     hot: Ints,
@@ -177,13 +177,13 @@ def _reactive(
     return (), ("neither moving nor splitting surely helps",)
 
 
-def _migrate(evidence: Evidence, moved: Lar) -> Action:
+def _migrate(evidence: PageEvidence, moved: Lar) -> Action:
     home = evidence.moved()
     reason = f"local accesses would be {units.percent(moved.value)}"
     return _moves("migrate", reason, evidence, home, np.flatnonzero(_main_user(evidence)))
 
 
-def _main_user(evidence: Evidence) -> NDArray[np.bool_]:
+def _main_user(evidence: PageEvidence) -> NDArray[np.bool_]:
     """Pages seen more than once, more than half of whose accesses come from one node."""
     pages = evidence.pages
     by = pages.by_unit(evidence.accesses)
@@ -192,7 +192,7 @@ def _main_user(evidence: Evidence) -> NDArray[np.bool_]:
     return np.asarray(mainly[pages.unit])
 
 
-def _interleave(evidence: Evidence, imbalance: float, limits: Thresholds) -> Action | None:
+def _interleave(evidence: PageEvidence, imbalance: float, limits: Thresholds) -> Action | None:
     """Spread pages of busy nodes that have no main user; None if that evens out too little."""
     home = placement.interleaved(evidence.pages, huge=True)
     served = np.bincount(evidence.node, evidence.accesses.sum(axis=1), minlength=evidence.nodes)
@@ -205,7 +205,7 @@ def _interleave(evidence: Evidence, imbalance: float, limits: Thresholds) -> Act
     return _moves("interleave", f"imbalance is {units.percent(imbalance)}", evidence, home, chosen)
 
 
-def _moves(kind: Kind, reason: str, evidence: Evidence, home: Ints, chosen: Ints) -> Action:
+def _moves(kind: Kind, reason: str, evidence: PageEvidence, home: Ints, chosen: Ints) -> Action:
     """Move these pages, if they are elsewhere; a huge page by its first base page."""
     differs = chosen[home[chosen] != evidence.node[chosen]]
     huge = evidence.pages.is_huge[evidence.pages.unit[differs]]
@@ -216,7 +216,7 @@ def _moves(kind: Kind, reason: str, evidence: Evidence, home: Ints, chosen: Ints
     return Action(kind, reason, pages, home[differs][first], _NONE)
 
 
-def _split(evidence: Evidence, shared: Ints, split: Lar) -> tuple[Action, ...]:
+def _split(evidence: PageEvidence, shared: Ints, split: Lar) -> tuple[Action, ...]:
     """Split what several nodes use, and move each piece that was seen to its user."""
     home = placement.by_main_user(evidence.pages, evidence.accesses, huge=False)
     by = evidence.accesses
@@ -231,7 +231,7 @@ def _split(evidence: Evidence, shared: Ints, split: Lar) -> tuple[Action, ...]:
     )
 
 
-def _split_hot(evidence: Evidence, hot: Ints, limits: Thresholds) -> tuple[Action, ...]:
+def _split_hot(evidence: PageEvidence, hot: Ints, limits: Thresholds) -> tuple[Action, ...]:
     """Split the hot ones, and interleave all of their base pages."""
     regions = evidence.pages.unit_number[hot]
     number = (regions[:, None] * evidence.fold + np.arange(evidence.fold)).reshape(-1)
@@ -244,7 +244,7 @@ def _split_hot(evidence: Evidence, hot: Ints, limits: Thresholds) -> tuple[Actio
     )
 
 
-def _conservative(conditions: Conditions, limits: Thresholds) -> tuple[Action, ...]:
+def _conservative(conditions: WatchConditions, limits: Thresholds) -> tuple[Action, ...]:
     """Nothing while what was split has to stay split: the kernel has one switch for a process."""
     walks, faults = conditions.least_walk_fraction, conditions.fault_fraction
     off = conditions.huge_allowed is False

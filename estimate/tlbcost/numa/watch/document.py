@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from tlbcost.common.document import Part, doc
 from tlbcost.numa.locality import Score
 from tlbcost.numa.watch.decide import Figures, Kind
-from tlbcost.numa.watch.sources import Cost
+from tlbcost.numa.watch.sources import SamplingCost
 from tlbcost.numa.watch.thresholds import Thresholds
 from tlbcost.system.machine import Machine
 
@@ -43,7 +43,7 @@ class Effect(Part, frozen=True, kw_only=True):
     helped: Annotated[bool, doc("local accesses or balance improved by the threshold")]
 
 
-class Interval(Part, frozen=True, kw_only=True):
+class WatchInterval(Part, frozen=True, kw_only=True):
     """One interval. null: not known."""
 
     at_s: Annotated[float, doc("its end, in seconds since the watch began", minimum=0)]
@@ -82,12 +82,12 @@ class WatchDocument(Part, frozen=True, kw_only=True):
     ]
     l2_bytes: Annotated[int, doc("modelled L2 of a thread; DRAM is beyond the caches", minimum=0)]
     l3_share_bytes: Annotated[int, doc("modelled share of the L3", minimum=0)]
-    cost: Annotated[Cost, doc("what sampling cost")]
+    cost: Annotated[SamplingCost, doc("what sampling cost")]
     overhead_fraction: Annotated[
         float | None, doc("the same, of the process's CPU time", minimum=0)
     ]
     thresholds: Annotated[Thresholds, doc("from which figures on it acted")]
-    intervals: Annotated[tuple[Interval, ...], doc("the intervals, the last 10,000 at most")]
+    intervals: Annotated[tuple[WatchInterval, ...], doc("the intervals, the last 10,000 at most")]
     actions: Annotated[tuple[Done, ...], doc("what was done, or would have been")]
     effects: Annotated[tuple[Effect, ...], doc("and what it changed")]
     left_alone: Annotated[int, doc("pages that cannot move, and are not tried again", minimum=0)]

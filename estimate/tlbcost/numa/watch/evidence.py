@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.numa import placement
-from tlbcost.numa.accesses import Ints, Pages
+from tlbcost.numa.accesses import Ints, NodePages
 from tlbcost.numa.locality import Score
 
 # Student's t: 5 % lie above it, by degrees of freedom.
@@ -36,7 +36,7 @@ _Choice = Callable[[Ints], Ints]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ThreadWindow:
     """Accesses of one thread in a moment: base pages, and how often DRAM was reached there.
 
     `node`: of the CPU that the thread ran on; -1: not known yet. `walk_misses` of `l2_misses` are
@@ -61,7 +61,7 @@ class Lar:
     least_gain: float
 
 
-class Evidence:
+class PageEvidence:
     """The windows of the last seconds, and where their pages are now.
 
     `page`: base pages seen, sorted; `node` of each, -1: it is not in memory; `huge`: whether it is
@@ -72,7 +72,7 @@ class Evidence:
 
     def __init__(
         self,
-        windows: Sequence[Window],
+        windows: Sequence[ThreadWindow],
         page: Ints,
         node: Ints,
         huge: Bools,
@@ -99,13 +99,13 @@ class Evidence:
         first = (self._count + ((self._page + self._window) & 1)) // 2
         self._halves = first, self._count - first
 
-    def _as_pages(self) -> Pages:
+    def _as_pages(self) -> NodePages:
         """The same in the form that the functions of placements take."""
         region = self.page // self.fold
         key = np.where(self.huge, -1 - region, self.page)
         unique, first, unit = np.unique(key, return_index=True, return_inverse=True)
         empty = np.zeros(0, dtype=np.int64)
-        return Pages(
+        return NodePages(
             nodes=self.nodes,
             accesses=np.zeros((0, len(self.page), self.nodes), dtype=np.int64),
             number=self.page,
@@ -208,7 +208,7 @@ class Evidence:
         return shared
 
 
-def _rows(windows: Sequence[Window], page: Ints, present: Bools) -> tuple[Ints, Ints, Ints]:
+def _rows(windows: Sequence[ThreadWindow], page: Ints, present: Bools) -> tuple[Ints, Ints, Ints]:
     """Window, index of the page among those present, count."""
     index = np.cumsum(present) - 1
     parts: list[tuple[Ints, Ints, Ints]] = []
@@ -242,20 +242,20 @@ def _least_ratio(part: Floats, size: Floats) -> tuple[float, float]:
     return ratio, ratio - t * error
 
 
-def walk_fraction(windows: Collection[Window]) -> float | None:
+def walk_fraction(windows: Collection[ThreadWindow]) -> float | None:
     """The share of the L2 misses that page walks on base pages cause; None: not known."""
     known = [w for w in windows if w.l2_misses is not None and w.walk_misses is not None]
     misses = sum(w.l2_misses or 0 for w in known)
     return sum(w.walk_misses or 0 for w in known) / misses if misses else None
 
 
-def pages_of(windows: Sequence[Window]) -> Ints:
+def pages_of(windows: Sequence[ThreadWindow]) -> Ints:
     if not windows:
         return np.zeros(0, dtype=np.int64)
     return np.unique(np.concatenate([each.pages for each in windows]))
 
 
-def least_walk_fraction(windows: Collection[Window]) -> float | None:
+def least_walk_fraction(windows: Collection[ThreadWindow]) -> float | None:
     """The lower 95 % limit of the same; None: not known."""
     known = [w for w in windows if w.l2_misses and w.walk_misses is not None]
     if len(known) < 2:

@@ -21,7 +21,7 @@ _REFUSALS = 2
 
 
 @dataclass(slots=True)
-class Trial:
+class ActionTrial:
     """What was done, and how things were before; `before`: former nodes of the pages."""
 
     actions: tuple[Action, ...]
@@ -41,7 +41,7 @@ class Feedback:
     refused: Counter[int] = field(default_factory=Counter)
     paused_until: dict[Kind, float] = field(default_factory=dict)
     kept_split: set[int] = field(default_factory=set)
-    trial: Trial | None = None
+    trial: ActionTrial | None = None
     wanted: int = 0
 
     def note_wish(self, *, enough: bool, wants_split: bool) -> None:
@@ -91,7 +91,7 @@ class Feedback:
             if action.kind in ("split", "split_hot"):
                 self.kept_split.update(int(region) for region in action.regions)
         if any(action.kind in REACTIVE for action in actions):
-            self.trial = Trial(actions, now_s, score, before)
+            self.trial = ActionTrial(actions, now_s, score, before)
             self.wanted = 0
 
     def note_moves(self, pages: Iterable[int], now_s: float) -> None:
@@ -124,7 +124,7 @@ class Feedback:
         self.trial = None
         return self._reversed(trial)
 
-    def _reversed(self, trial: Trial) -> tuple[Action, ...]:
+    def _reversed(self, trial: ActionTrial) -> tuple[Action, ...]:
         why = "it did not help"
         none = np.zeros(0, dtype=np.int64)
         pages = np.array(sorted(trial.before), dtype=np.int64)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.units import NOT_OBTAINED
-from tlbcost.numa.watch.document import Interval, WatchDocument
+from tlbcost.numa.watch.document import WatchDocument, WatchInterval
 from tlbcost.numa.watch.view import head
 
 _COLUMNS = ("at", "local", "moved", "split", "imbalance", "huge")
@@ -47,7 +47,7 @@ def _settings(document: WatchDocument, folder: Path) -> dict[str, str | int]:
     }
 
 
-def _row(each: Interval) -> list[float | None]:
+def _row(each: WatchInterval) -> list[float | None]:
     figures = each.figures
     fractions = (
         figures.now.local_fraction,

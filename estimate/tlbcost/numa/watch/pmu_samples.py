@@ -24,9 +24,9 @@ from tlbcost.counters.pmu import find_pmu
 from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
 from tlbcost.counters.samples import Sample, is_from_memory, read_samples
 from tlbcost.numa.accesses import Ints
-from tlbcost.numa.watch.evidence import Window
+from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.process import Activity, node_of_cpus
-from tlbcost.numa.watch.sources import Cost, children_ns
+from tlbcost.numa.watch.sources import SamplingCost, children_ns
 from tlbcost.processors.event_tables import pmu_of
 from tlbcost.processors.events import Pmu
 from tlbcost.system.machine import current_machine, read_line
@@ -103,10 +103,10 @@ class PmuSamples:
         self._period = event.period
         self._sample_ns = _most_ns()
         self.kind: Literal["copies", "ibs", "pebs"] = event.kind
-        self.cost = Cost()
+        self.cost = SamplingCost()
         self.dram_per_us: float | None = None
 
-    def sample(self, seconds: float, thread: int | None = None) -> list[Window]:  # noqa: ARG002
+    def sample(self, seconds: float, thread: int | None = None) -> list[ThreadWindow]:  # noqa: ARG002
         """Sample for so long: a window of each thread and node. Raises TlbcostError, 4, if this
         machine or the kernel refuses.
         """
@@ -162,7 +162,7 @@ class PmuSamples:
         rows[:, _PAGE] //= self._page_bytes
         return rows
 
-    def _windows(self, rows: Ints) -> list[Window]:
+    def _windows(self, rows: Ints) -> list[ThreadWindow]:
         now = time.monotonic()
         node = np.array(
             [self._node_of_cpu.get(cpu, -1) for cpu in rows[:, _CPU].tolist()], np.int64
@@ -171,7 +171,7 @@ class PmuSamples:
         for thread, of in np.unique(np.column_stack((rows[:, _THREAD], node)), axis=0).tolist():
             chosen = (rows[:, _THREAD] == thread) & (node == of)
             page, accesses = np.unique(rows[chosen, _PAGE], return_counts=True)
-            found.append(Window(now, thread, of, page, accesses.astype(np.int64)))
+            found.append(ThreadWindow(now, thread, of, page, accesses.astype(np.int64)))
         return found
 
 

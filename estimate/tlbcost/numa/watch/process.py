@@ -22,7 +22,7 @@ from tlbcost.numa.accesses import Ints
 from tlbcost.numa.nodes import machine_nodes
 from tlbcost.numa.watch import kernel
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.evidence import Window
+from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.system import hints, process
 from tlbcost.system.machine import read_line, sys_path
 
@@ -80,7 +80,7 @@ def node_of_cpus() -> dict[int, int]:
     return found
 
 
-class Process:
+class LiveProcess:
     """A live process, and what it did between two looks.
 
     `spread`: nodes that do not exist, over which threads are spread in turn; None: the machine's.
@@ -159,7 +159,7 @@ class Process:
         return smaps.parse(text, None)
 
 
-def nodes_of(watched: Process, page: Ints, page_bytes: int) -> Ints:
+def nodes_of(watched: LiveProcess, page: Ints, page_bytes: int) -> Ints:
     """The node of each base page; -1: it is not in memory. Raises TlbcostError, 4."""
     addresses = [int(number) * page_bytes for number in page]
     try:
@@ -175,7 +175,7 @@ def nodes_of(watched: Process, page: Ints, page_bytes: int) -> Ints:
     return np.array([-1 if node is None else node for node in found], dtype=np.int64)
 
 
-def huge_regions(watched: Process, page: Ints, fold: int, page_bytes: int) -> Bools:
+def huge_regions(watched: LiveProcess, page: Ints, fold: int, page_bytes: int) -> Bools:
     """Whether each base page is part of a huge page: by its frame's flags, as root; else by smaps.
 
     smaps has a share for each mapping: there all of a mapping counts that is mostly on huge pages.
@@ -224,23 +224,23 @@ def _inside(mapping: smaps.Mapping, regions: Ints, huge_bytes: int) -> Bools:
     return np.asarray((start >= mapping.start) & (start + huge_bytes <= mapping.end))
 
 
-class Places(Protocol):
+class PagePlaces(Protocol):
     """`find`: of these pages, which were seen in these windows, the node (-1: none) and whether
     they are part of a huge page.
     """
 
-    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]: ...
+    def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]: ...
 
 
 @dataclass(slots=True)
 class RealPlaces:
     """As the kernel says."""
 
-    process: Process
+    process: LiveProcess
     fold: int
     page_bytes: int
 
-    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]:  # noqa: ARG002
+    def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]:  # noqa: ARG002
         """Raises TlbcostError, 4, if it does not."""
         node = nodes_of(self.process, page, self.page_bytes)
         return node, huge_regions(self.process, page, self.fold, self.page_bytes)
@@ -253,13 +253,13 @@ class AssumedPlaces:
     counts as split. `moved`: base pages, and -1 - the number of huge ones.
     """
 
-    process: Process
+    process: LiveProcess
     fold: int
     page_bytes: int
     moved: dict[int, int] = field(default_factory=dict)
     split: set[int] = field(default_factory=set)
 
-    def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]:
+    def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]:
         """Raises TlbcostError, 4, if the kernel does not report page sizes."""
         there = nodes_of(self.process, page, self.page_bytes) >= 0
         huge = huge_regions(self.process, page, self.fold, self.page_bytes)

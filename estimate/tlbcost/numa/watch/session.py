@@ -16,13 +16,13 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.memory.smaps import Mapping
 from tlbcost.numa.nodes import machine_nodes
-from tlbcost.numa.watch.acting import Actor, Outcome, acting, check_rights
-from tlbcost.numa.watch.decide import REACTIVE, Action, Conditions, Verdict, decide
-from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
+from tlbcost.numa.watch.acting import ActionResult, Actor, acting, check_rights
+from tlbcost.numa.watch.decide import REACTIVE, Action, Verdict, WatchConditions, decide
+from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
 from tlbcost.numa.watch.evidence import (
     LEAST_CPU,
-    Evidence,
-    Window,
+    PageEvidence,
+    ThreadWindow,
     least_walk_fraction,
     pages_of,
     walk_fraction,
@@ -32,8 +32,8 @@ from tlbcost.numa.watch.pmu_samples import pmu_samples
 from tlbcost.numa.watch.process import (
     Activity,
     AssumedPlaces,
-    Places,
-    Process,
+    LiveProcess,
+    PagePlaces,
     RealPlaces,
     cpu_share,
     promotable,
@@ -51,8 +51,8 @@ _LAST_OF_NODE, _LONGER = 2, 3
 class Observation:
     """At the end of an interval. None: not known."""
 
-    evidence: Evidence
-    conditions: Conditions
+    evidence: PageEvidence
+    conditions: WatchConditions
     walk_fraction: float | None
     huge_bytes: int | None
 
@@ -61,15 +61,15 @@ class Observation:
 class Observer:
     """`fault_ns`: time of a page fault; None: not known. `fold`: base pages of a huge page."""
 
-    process: Process
+    process: LiveProcess
     source: Source
-    places: Places
+    places: PagePlaces
     limits: Thresholds
     interval_s: float
     fault_ns: float | None
     fold: int
     page_bytes: int
-    _windows: deque[Window] = field(default_factory=deque)
+    _windows: deque[ThreadWindow] = field(default_factory=deque)
     _activities: deque[tuple[float, Activity]] = field(default_factory=deque)
 
     def observe(self, kept_split: Collection[int]) -> Observation:
@@ -120,7 +120,7 @@ class Observer:
         """
         age = self.limits.evidence_s * max(self._activities[-1][1].seconds, 1.0)
         newer: Counter[int] = Counter()
-        kept: deque[Window] = deque()
+        kept: deque[ThreadWindow] = deque()
         for window in reversed(self._windows):
             limit = age if newer[window.node] >= _LAST_OF_NODE else _LONGER * age
             if at - window.at_s <= limit:
@@ -130,21 +130,21 @@ class Observer:
         while at - self._activities[0][0] > age:
             self._activities.popleft()
 
-    def evidence(self, *, since_s: float) -> Evidence:
+    def evidence(self, *, since_s: float) -> PageEvidence:
         """Of the windows since then, with pages where they are now."""
         windows = [each for each in self._windows if each.at_s > since_s]
         page = pages_of(windows)
         node, huge = self.places.find(windows, page)
         share = cpu_share((each for _, each in self._activities), self.process.nodes)
-        return Evidence(windows, page, node, huge, share, self.fold)
+        return PageEvidence(windows, page, node, huge, share, self.fold)
 
     def _conditions(
         self,
-        evidence: Evidence,
+        evidence: PageEvidence,
         activity: Activity,
         mappings: Sequence[Mapping],
         kept_split: Collection[int],
-    ) -> Conditions:
+    ) -> WatchConditions:
         fault_s = None if self.fault_ns is None else activity.faults * self.fault_ns / 1e9
         least = least_walk_fraction(self._windows)
         rate = self.source.dram_per_us
@@ -152,7 +152,7 @@ class Observer:
         if least is not None and least >= self.limits.promote:
             number = evidence.page[~evidence.huge] // self.fold
             regions = promotable(mappings, number, self.fold * self.page_bytes)
-        return Conditions(
+        return WatchConditions(
             least_walk_fraction=least,
             fault_fraction=None if fault_s is None else fault_s / max(activity.seconds, 1e-3),
             maptu=None if rate is None else rate / self.process.nodes,
@@ -176,11 +176,11 @@ class Observer:
 _MOST_INTERVALS = 10_000
 
 # What to do with an interval and the actions in it; True: the user wants no more.
-Show = Callable[[WatchDocument, Interval, tuple[Done, ...]], bool]
+Show = Callable[[WatchDocument, WatchInterval, tuple[Done, ...]], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WatchRequest:
     """`nodes`: assumed ones; None: this machine's. `fault_ns`: of a page fault; None: not known.
 
     `samples`: None: of the PMU, or else of copies. `seconds`: how long; None: until the process
@@ -204,7 +204,7 @@ class Request:
 class _State:
     """What was seen and done so far."""
 
-    intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=_MOST_INTERVALS))
+    intervals: deque[WatchInterval] = field(default_factory=lambda: deque(maxlen=_MOST_INTERVALS))
     actions: list[Done] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
 
@@ -212,7 +212,7 @@ class _State:
 class Session:
     """One watch. Raises TlbcostError: 1 without the process, 4 if it cannot be watched here."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: WatchRequest) -> None:
         if request.nodes is None and len(machine_nodes()) < 2:
             raise TlbcostError(
                 "this machine has one NUMA node: its pages can be nowhere else",
@@ -222,13 +222,13 @@ class Session:
         if request.apply:
             check_rights()
         self._request = request
-        self._process = Process(request.pid, request.nodes)
+        self._process = LiveProcess(request.pid, request.nodes)
         self._limits = limits = request.limits
         page_bytes = request.machine.base_page_bytes
         self._fold = fold = (huge_page_bytes() or 2 << 20) // page_bytes
         self._source, self._why_copies = _source(request, page_bytes)
         kind = RealPlaces if request.nodes is None else AssumedPlaces
-        self._places: Places = kind(self._process, fold, page_bytes)
+        self._places: PagePlaces = kind(self._process, fold, page_bytes)
         self._observer = Observer(
             self._process, self._source, self._places, limits,
             request.interval_s, request.fault_ns, fold, page_bytes,
@@ -263,13 +263,13 @@ class Session:
                 return "the user wanted no more"
         return "the time is over"
 
-    def _interval(self) -> Interval:
+    def _interval(self) -> WatchInterval:
         seen = self._observer.observe(self._feedback.kept_split)
         verdict = decide(seen.evidence, seen.conditions, self._limits, self._feedback.wanted)
         self._feedback.note_wish(enough=verdict.enough, wants_split=verdict.wants_split)
         self._judge()
         self._act(verdict, seen.evidence)
-        return Interval(
+        return WatchInterval(
             at_s=time.monotonic() - self._began,
             windows=seen.evidence.windows,
             samples=seen.evidence.samples,
@@ -305,7 +305,7 @@ class Session:
         for action in undone or ():
             self._do(action, taken_back=True)
 
-    def _act(self, verdict: Verdict, evidence: Evidence) -> None:
+    def _act(self, verdict: Verdict, evidence: PageEvidence) -> None:
         at = time.monotonic()
         actions = self._feedback.allowed(verdict.actions, at)
         # Of a huge page, by its first base page, and any that was not seen.
@@ -325,12 +325,12 @@ class Session:
 
     def _do(self, action: Action, *, taken_back: bool) -> tuple[list[int], bool]:
         """The pages that moved, and whether anything was done, or would have been."""
-        outcome = Outcome()
+        outcome = ActionResult()
         if self._actor is not None:
             outcome = self._actor.do(action)
         elif isinstance(self._places, AssumedPlaces):
             self._places.suppose(action)
-            outcome = Outcome(moved=action.pages.tolist())
+            outcome = ActionResult(moved=action.pages.tolist())
         at = time.monotonic()
         real = self._request.nodes is None
         if outcome.failed is not None or (self._actor is None and real):
@@ -395,7 +395,7 @@ class Session:
             yield "its memory asked for huge pages (madvise), which cannot be taken back"
 
 
-def _source(request: Request, page_bytes: int) -> tuple[Source, str | None]:
+def _source(request: WatchRequest, page_bytes: int) -> tuple[Source, str | None]:
     """What was asked for; else the PMU, or copies and why. Raises TlbcostError, 4, of neither."""
     if request.samples == "copies":
         return Copies(request.pid, request.caches, request.limits.overhead), None
@@ -410,7 +410,7 @@ def _source(request: Request, page_bytes: int) -> tuple[Source, str | None]:
     return pmu, None
 
 
-def _nodes(evidence: Evidence, fold: int) -> dict[int, int]:
+def _nodes(evidence: PageEvidence, fold: int) -> dict[int, int]:
     """The node of each page that was seen, and of all base pages of huge pages."""
     found = dict(zip(evidence.page.tolist(), evidence.node.tolist(), strict=True))
     for unit in evidence.pages.is_huge.nonzero()[0].tolist():
@@ -420,7 +420,9 @@ def _nodes(evidence: Evidence, fold: int) -> dict[int, int]:
     return found
 
 
-def _done(action: Action, outcome: Outcome, at_s: float, taken_back: bool, *, would: bool) -> Done:
+def _done(
+    action: Action, outcome: ActionResult, at_s: float, taken_back: bool, *, would: bool
+) -> Done:
     return Done(
         at_s=at_s,
         kind=action.kind,

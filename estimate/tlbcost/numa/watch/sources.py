@@ -26,7 +26,7 @@ from tlbcost.copies.process import refused
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.placement_table import LINE_BYTES, cache_within
-from tlbcost.numa.watch.evidence import Window
+from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.process import Activity
 from tlbcost.system import hints
 
@@ -40,7 +40,7 @@ _MEASURED = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class SamplingCost:
     """What sampling cost the process so far."""
 
     windows: Annotated[
@@ -73,10 +73,10 @@ class Source(Protocol):
     def kind(self) -> Literal["copies", "ibs", "pebs"]:
         """As the document calls it."""
 
-    cost: Cost
+    cost: SamplingCost
     dram_per_us: float | None
 
-    def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
+    def sample(self, seconds: float, thread: int | None = None) -> list[ThreadWindow]:
         """Sample for so long, this thread or any: windows, whose node is -1 if it is not known yet.
 
         Raises TlbcostError, 4, if that is not possible here.
@@ -110,10 +110,10 @@ class Copies:
         levels = [cache_within(size) for size in caches]
         self._caches = ",".join(f"{size}:{ways}" for size, ways in levels)
         self._warm = _FILLS * sum(size for size, _ in levels) // LINE_BYTES
-        self.cost = Cost()
+        self.cost = SamplingCost()
         self._rate = 0.0
 
-    def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
+    def sample(self, seconds: float, thread: int | None = None) -> list[ThreadWindow]:
         copies = self._affordable(seconds)
         if not copies:
             time.sleep(seconds)
@@ -173,7 +173,7 @@ class Copies:
             raise TlbcostError(f"{_TOOL}: {why}", None, TOOL_FAILED)
 
 
-def _read(folder: Path) -> tuple[list[Window], int, int]:
+def _read(folder: Path) -> tuple[list[ThreadWindow], int, int]:
     """The windows, how long threads were paused, and pages copied; nothing of a process that ended
     before the tables were written.
     """
@@ -198,7 +198,7 @@ def _read(folder: Path) -> tuple[list[Window], int, int]:
     for window, (number, counts) in _accesses(folder).items():
         l2, walks = misses.get(window, (0, 0))
         if window in threads and l2:
-            found.append(Window(now, threads[window], -1, number, counts, l2, walks))
+            found.append(ThreadWindow(now, threads[window], -1, number, counts, l2, walks))
     return found, paused, pages
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.numa.locality import Score, share
-from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
+from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,7 +52,7 @@ def head(document: WatchDocument) -> str:
     )
 
 
-def interval_line(each: Interval) -> str:
+def interval_line(each: WatchInterval) -> str:
     figures = each.figures
     counts = [
         units.NOT_OBTAINED if count is None else str(count)
