@@ -34,6 +34,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 # The names that most conditions need.
 ALIASES = {
     "gain": "total_fraction",
+    "service": "measured.user_fraction",
     "misses": "expected_fraction",
     "faults": "fault_fraction",
     "bound": "bound_fraction",

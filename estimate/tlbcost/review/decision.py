@@ -70,13 +70,14 @@ class _Found:
     bound: float | None = None
     calibrated: str | None = None
     memory_bytes: int | None = None
+    growth_bytes: int | None = None
     misses: TaskMisses | None = None
     caveats: tuple[RowCaveat, ...] = ()
     version: str | None = None
     why: str | None = None
 
 
-def _of_estimate(document: EstimateDocument) -> _Found:
+def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
     measured, footprint, machine = document.measured, document.footprint, document.machine
     basis = f"measured in {measured.source}" if measured is not None else "modelled"
     if measured is None and document.counters is not None:
@@ -85,8 +86,13 @@ def _of_estimate(document: EstimateDocument) -> _Found:
     memory = None
     if footprint is not None and page is not None:
         memory = (footprint.anonymous_pages + footprint.other_pages) * page
+    gain, growth = document.total_fraction, None
+    if measured is not None:
+        growth = measured.growth_bytes
+        if service.kind == "service":
+            gain = measured.user_fraction
     return _Found(
-        gain=document.total_fraction,
+        gain=gain,
         basis=basis,
         cpu=None if machine is None else machine.cpu_name,
         there=document.verdict.code == "already_huge",
@@ -95,6 +101,7 @@ def _of_estimate(document: EstimateDocument) -> _Found:
         bound=document.bound_fraction.value,
         calibrated=None if document.calibration is None else document.calibration.date,
         memory_bytes=memory,
+        growth_bytes=growth,
         misses=_misses(document),
         caveats=tuple(
             RowCaveat(code=each.code, sentence=each.sentence, remedy=each.remedy)
@@ -130,12 +137,14 @@ def _row(
 ) -> ReviewRow:
     found = _Found()
     if result.estimate is not None:
-        found = _of_estimate(result.estimate)
+        found = _of_estimate(result.estimate, service)
     elif result.elsewhere is not None:
         found = _of_elsewhere(result.elsewhere)
     kind = plan.machines[result.machine]
     chosen, regions = _remedy(plan, advice)
-    growth = None if chosen is None else chosen.cost.growth_bytes
+    growth = found.growth_bytes
+    if growth is None and chosen is not None:
+        growth = chosen.cost.growth_bytes
     memory = found.memory_bytes
     part = None if growth is None or not memory else growth / memory
     decision, why = _decide(plan, result, found, chosen, part, bool(advice))

@@ -71,6 +71,10 @@ class Service(Part, frozen=True, kw_only=True):
     """One service, and where its evidence comes from: exactly one of the last five keys."""
 
     name: Annotated[str, doc("what it is called, once in a plan")]
+    kind: Annotated[
+        Literal["service", "job"],
+        doc("a service gets its huge pages once; a job, at each start"),
+    ] = "service"
     machines: Annotated[
         tuple[str, ...], doc("where it runs; all of the plan if there are none")
     ] = ()

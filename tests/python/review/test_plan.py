@@ -16,6 +16,7 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.calibration.file import write_calibration
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.review.decision import review_document
 from tlbcost.review.document import ReviewRow
 from tlbcost.review.plan import Plan, read_plan, share, size, time_s
@@ -228,6 +229,19 @@ def test_memory_that_grows_too_much(tmp_path: Path) -> None:
     assert row.decision == "blocked"
     assert row.why.startswith("its memory grows by ")
     assert only_row(plan(tmp_path), with_cost(4096)).decision == "adopt"
+
+
+def test_a_service_gains_without_its_start_and_grows_as_was_measured(tmp_path: Path) -> None:
+    share = Interval(0.2, 0.1, 0.3)
+    found = MeasuredGain(
+        "runs in turns", Interval(0, 0, 0), share, None, None, 3, {}, 1.0, 1.0,
+        growth_bytes=5 << 20,
+    )  # fmt: skip
+    estimate = msgspec.structs.replace(gaining(0, 0, 0), measured=found)
+    row = only_row(plan(tmp_path), estimate)
+    assert (row.gain_fraction, row.growth_bytes) == (share, 5 << 20)
+    job = plan_of(tmp_path, "[[services]]\nname = 'one'\ncommand = ['x']\nkind = 'job'\n")
+    assert only_row(job, estimate).decision == "leave"
 
 
 def test_hosts_and_money_saved(tmp_path: Path) -> None:
