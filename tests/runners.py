@@ -41,8 +41,16 @@ class Runners:
         self.stopped = False
 
     def run(self, command: list[str], seconds: float) -> Ended:
-        """Run a command to its end, and end what it leaves behind. Raises Interrupted."""
-        with tempfile.TemporaryFile("w+", errors="replace") as printed:
+        """Run a command to its end, and end and remove what it leaves behind. Raises Interrupted.
+
+        bats removes its folder itself, but not when a signal comes while it does.
+        """
+        with (
+            tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryFile("w+", errors="replace") as printed,
+        ):
+            # As /tmp is: some tests run as another user.
+            Path(folder).chmod(0o1777)
             with self._lock:
                 if self.stopped:
                     raise Interrupted
@@ -51,7 +59,7 @@ class Runners:
                 process = subprocess.Popen(
                     command,
                     cwd=TREE,
-                    env=environment(mark),
+                    env=environment(mark, folder),
                     stdin=subprocess.DEVNULL,
                     stdout=printed,
                     stderr=subprocess.STDOUT,
@@ -85,13 +93,13 @@ class Interrupted(Exception):
     """The tests were asked to end."""
 
 
-def environment(mark: str) -> dict[str, str]:
+def environment(mark: str, folder: str) -> dict[str, str]:
     """Ours, without make's: a make that a test starts must not look for our jobserver.
 
     Calibrations do not wait for quiet, which two lanes seldom leave.
     """
     ours = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    return {"TLBCOST_WAIT_S": "0", **ours, MARK: mark}
+    return {"TLBCOST_WAIT_S": "0", **ours, MARK: mark, "TMPDIR": folder}
 
 
 def end(process: subprocess.Popen[str], mark: str) -> None:
