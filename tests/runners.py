@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,21 @@ class Runners:
 
 class Interrupted(Exception):
     """The tests were asked to end."""
+
+
+@contextlib.contextmanager
+def sole_changer(changes: bool) -> Iterator[None]:
+    """Wait, if tests change this machine's settings, until those of no other tree do."""
+    folder = Path("/sys/kernel/mm")
+    if not changes or MARK in os.environ or not folder.is_dir():
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def environment(mark: str, folder: str) -> dict[str, str]:
