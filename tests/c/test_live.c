@@ -61,11 +61,11 @@ static void wait_for_end(enum wait_kind kind, int input)
 
 static pid_t start(enum wait_kind kind, int *to_child)
 {
-	char *memory;
-	int channel[2];
+	char *memory, byte;
+	int channel[2], filled[2];
 	pid_t pid;
 
-	if (pipe(channel) < 0)
+	if (pipe(channel) < 0 || pipe(filled) < 0)
 		return -1;
 	memory = mmap(NULL, SIZE + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pid = fork();
@@ -73,9 +73,14 @@ static pid_t start(enum wait_kind kind, int *to_child)
 		madvise(memory, SIZE + HUGE, MADV_NOHUGEPAGE);
 		memset(memory, 1, SIZE + HUGE);
 		close(channel[1]);
+		if (write(filled[1], "", 1) != 1)
+			_exit(1);
 		wait_for_end(kind, channel[0]);
 	}
 	munmap(memory, SIZE + HUGE);
+	CHECK_EQUAL(read(filled[0], &byte, 1), 1);
+	close(filled[0]);
+	close(filled[1]);
 	close(channel[0]);
 	*to_child = channel[1];
 	return pid;

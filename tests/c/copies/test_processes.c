@@ -38,7 +38,7 @@ static void await_sleep(pid_t pid)
 	char path[32], state = 'R';
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	while (state == 'R') {
+	while (state == 'R' || state == 'D') {
 		FILE *file = fopen(path, "re");
 
 		CHECK(file != NULL);
@@ -92,7 +92,7 @@ static void test_sleeping(void)
 		pause();
 		_exit(1);
 	}
-	usleep(20000);
+	await_sleep(pid);
 	CHECK_EQUAL(processes_open(&processes, pid), 0);
 	CHECK_EQUAL(processes_draw(&processes, &random, &process), 0);
 	CHECK(process == NULL);
@@ -201,7 +201,7 @@ static void test_first_thread_has_ended(void)
 	CHECK_EQUAL(read(ready[0], &byte, 1), 1);
 	do
 		CHECK_EQUAL(process_status(pid, &status), 0);
-	while (status.state == 'R');
+	while (status.state == 'R' || status.state == 'D');
 	CHECK_EQUAL(status.state, 'S');
 	end(pid);
 	close(ready[0]);
