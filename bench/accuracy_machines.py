@@ -17,9 +17,9 @@ from accuracy_rows import Row, text_of
 from kept import kept
 from simulated_pages import PATTERNS, later_half, simulated
 from tlbcost.common import formats, paths, units
+from tlbcost.common.formats import read_table
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import read_table
 from tlbcost.machines.gain import MachineResult, effect_of, results, spread, total
 from tlbcost.machines.one_pass import Pass, plan_pass
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, OtherMachine, machine_named

@@ -27,7 +27,7 @@ from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
-from tlbcost.common.table import Table, read_table
+from tlbcost.common.formats import Table, read_table
 
 TREE = Path(__file__).resolve().parent.parent
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 
 from tlbcost.common import formats, paths
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import read_table
 from tlbcost.copies.run import arms_tool
 from tlbcost.measured.arms import measured_in_arms
 from tlbcost.measured.record import MeasuredGain

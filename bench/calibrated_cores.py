@@ -20,7 +20,7 @@ from statistics import median
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import read_table
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration
 from tlbcost.simulator.core import Core

@@ -24,9 +24,8 @@ from pathlib import Path
 
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import parse_table
-from tlbcost.processors.event_tables import all_pmus
-from tlbcost.processors.events import Event, Pmu
+from tlbcost.common.formats import parse_table
+from tlbcost.processors.events import Event, Pmu, all_pmus
 
 TREE = Path(__file__).resolve().parent.parent
 BUILD = TREE / "build"

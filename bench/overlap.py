@@ -27,12 +27,11 @@ from tlbcost.calibration.file import look_up, machine_of
 from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.formats import Cell, Table, count, read_table
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
-from tlbcost.common.table import Cell, Table, count, read_table
 from tlbcost.memory.frames import isolated_pages
-from tlbcost.processors.geometry import Geometry
-from tlbcost.processors.published import record_name
+from tlbcost.processors.published import Geometry, record_name
 from tlbcost.settings.change import system_settings
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for

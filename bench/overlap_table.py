@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tlbcost.common import formats, paths
+from tlbcost.common.formats import Cell, Table, count, format_table, number
 from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Cell, Table, count, format_table, number
 from tlbcost.system.machine import Machine
 
 

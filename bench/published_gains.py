@@ -3,7 +3,7 @@
 
 Compares forms of estimate on the published pairs of data/published, each fitted without the
 machine that it is judged on, and writes the tables to doc/published-gains.md. Exits 1 if the
-constants of estimate/tlbcost/model/walk_share.py are not those of the chosen fits.
+constants of estimate/tlbcost/model/gain.py are not those of the chosen fits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from tlbcost.common import formats
-from tlbcost.common.table import read_table
-from tlbcost.model import walk_share
+from tlbcost.common.formats import read_table
+from tlbcost.model import gain as model
 
 TREE = Path(__file__).resolve().parent.parent
 
@@ -291,10 +291,10 @@ def _inside(column: str, single_socket: bool) -> int:
             continue
         share, gain = float(row["walk_share_4k"] or ""), float(row["measured_fraction"] or "")
         if column == "walk_share_4k":
-            stated = walk_share.expected_from_share(share)
+            stated = model.expected_from_share(share)
         else:
             remaining = 1 - float(row[column] or "") / share
-            stated = walk_share.expected_with_remaining(share, remaining)
+            stated = model.expected_with_remaining(share, remaining)
         n += stated.low <= gain <= stated.high
     return n
 
@@ -312,8 +312,8 @@ def wrong_constants() -> list[str]:
     wrong = []
     for column, (_, names) in CHOSEN.items():
         for name, value in zip(names, constants(column), strict=True):
-            if getattr(walk_share, name) != round(value, 3):
-                wrong.append(f"{name} is {getattr(walk_share, name)}, the fit is {value:.3f}")
+            if getattr(model, name) != round(value, 3):
+                wrong.append(f"{name} is {getattr(model, name)}, the fit is {value:.3f}")
     return wrong
 
 

@@ -22,7 +22,7 @@ from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
 from tlbcost.numa.watch.document import WatchDocument
 from tlbcost.pagesizes.document import PageSizesDocument
-from tlbcost.processors.events_document import EventsDocument
+from tlbcost.processors.events_report import EventsDocument
 from tlbcost.report.comparison import ComparisonDocument
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.gate import ReviewComparison

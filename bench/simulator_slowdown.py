@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import read_counts
 from tlbcost.simulator.run import find_valgrind, simulator_command

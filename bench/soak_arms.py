@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import read_table
 from tlbcost.validation.session import SuiteTask, check_there, read_suite
 
 TREE = Path(__file__).resolve().parent.parent

@@ -18,7 +18,7 @@ from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import read_table
 from tlbcost.processors.published import cores
 
 RECORDED = Path(__file__).parents[1] / "data" / "samples"

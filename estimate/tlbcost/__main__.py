@@ -160,7 +160,7 @@ def _stand_in_for_closed_streams() -> None:
 
 def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
     """A part of Python, or one of its packages, could not be loaded."""
-    from tlbcost.common.causes import is_short_of_memory, memory_error
+    from tlbcost.common.errors import is_short_of_memory, memory_error
 
     if isinstance(error, MemoryError) or is_short_of_memory():
         return memory_error("cannot run tlbcost")
@@ -174,7 +174,7 @@ def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
 
 def _refused(error: OSError) -> TlbcostError:
     """A refusal that no caller expected; a file without a name is standard output."""
-    from tlbcost.common.causes import hint_for, memory_error
+    from tlbcost.common.errors import hint_for, memory_error
 
     if error.errno == errno.ENOMEM:
         return memory_error("cannot run tlbcost")
@@ -219,7 +219,7 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from tlbcost.common import causes
+    from tlbcost.common import errors
     from tlbcost.common.progress import be_quiet
 
     if not arguments and sys.stdout.isatty():
@@ -243,7 +243,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if chosen.command not in COMMANDS:
         raise _unknown(chosen.command)
-    causes.check_stack()
+    errors.check_stack()
     command, sub = command_parser(chosen.command)
     options = sub.parse_args(rest)
     if getattr(options, "quiet", False):

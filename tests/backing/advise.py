@@ -20,7 +20,7 @@ from tlbcost.attribution.shares import Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.remedies.document import advice_part
+from tlbcost.remedies.advice import advice_part
 from tlbcost.run.outcome import Run
 
 SIZE = 96 << 20

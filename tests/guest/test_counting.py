@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pytest
 from machine import Results
 from tlbcost.common import formats
-from tlbcost.common.table import Table, count, parse_table
+from tlbcost.common.formats import Table, count, parse_table
+from tlbcost.counters.count_report import mark_silent
 from tlbcost.counters.count_tool import parse_readings
-from tlbcost.counters.totals import mark_silent
-from tlbcost.processors.event_tables import all_pmus, generic_pmu
+from tlbcost.processors.events import all_pmus, generic_pmu
 
 LOADS = 200_000
 PAGES = 16_384

@@ -9,10 +9,10 @@ import pytest
 from machine import Results
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate, Evidence
+from tlbcost.counters.count_report import total_counts
 from tlbcost.counters.count_tool import CountPlan, by_event, parse_readings
-from tlbcost.counters.event_selection import EventRequest
-from tlbcost.counters.totals import total_counts
-from tlbcost.processors.event_tables import load_pmu
+from tlbcost.counters.pmu import EventRequest
+from tlbcost.processors.events import load_pmu
 from tlbcost.run import launch
 
 LOADS = 200_000

@@ -23,11 +23,11 @@ from tlbcost.calibration.file import cache_folder, machine_of
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import Cell, Table, count, format_table, number, read_table
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
 from tlbcost.common.sudo import as_calling_user
-from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
 from tlbcost.model.gain import MODELS, VERDICTS
 from tlbcost.system.machine import Machine
 

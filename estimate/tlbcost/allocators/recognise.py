@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tlbcost.symbols.elf import damage_errors
-from tlbcost.system import glibc
+from tlbcost.system import machine
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -39,7 +39,7 @@ TEXTS = {
     # Since version 3 mimalloc asks by itself, which this option can forbid.
     "mimalloc thp": b"\0allow_thp\0",
     "glibc": b"glibc.malloc.",
-    "glibc hugetlb": glibc.HUGETLB.encode(),
+    "glibc hugetlb": machine.HUGETLB_TUNABLE.encode(),
     # An option of V8 that no other program has reason to name.
     "v8": b"semi_space_growth_factor",
 }
@@ -285,10 +285,10 @@ def _of_the_c_library(executable: ElfFile, libraries: Sequence[ElfFile]) -> Mall
         if "glibc" not in executable.texts:
             return None
         tunable = "glibc hugetlb" in executable.texts
-        return Malloc("glibc", None, glibc.TUNABLES if tunable else None)
+        return Malloc("glibc", None, machine.TUNABLES if tunable else None)
     names = [Path(executable.interpreter).name, *executable.needed, *(x.name for x in libraries)]
     if any(name.startswith(("ld-musl", "libc.musl")) for name in names):
         return Malloc("musl")
     if any(name.startswith(("libc.so.6", "libc-2.")) for name in names):
-        return Malloc("glibc", "libc.so.6", glibc.TUNABLES)
+        return Malloc("glibc", "libc.so.6", machine.TUNABLES)
     return None

@@ -33,17 +33,16 @@ from tlbcost.calibration.request import calibration_for
 from tlbcost.common import progress, units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.runs import node_placement
 from tlbcost.processors.events import Pmu
-from tlbcost.run.launch import Launcher, launcher_of
-from tlbcost.run.program import resolve
+from tlbcost.run.launch import Launcher, launcher_of, resolve
 from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine
 

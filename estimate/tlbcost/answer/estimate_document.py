@@ -15,11 +15,10 @@ from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.model.gain import ModelName, VerdictCode
-from tlbcost.model.walk_share import Way
+from tlbcost.model.gain import ModelName, VerdictCode, Way
 from tlbcost.numa.locality import Direction, Score
-from tlbcost.processors.geometry import SourceKind, TlbLevel
-from tlbcost.remedies.document import AdvicePart
+from tlbcost.processors.published import SourceKind, TlbLevel
+from tlbcost.remedies.advice import AdvicePart
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Side, SideCounts, Touched
 from tlbcost.system.machine import Machine

@@ -11,15 +11,25 @@ from tlbcost.answer.record import CountedPart, Evidence, Simulated
 from tlbcost.calibration.records import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
-from tlbcost.counters.event_selection import perf_stat
+from tlbcost.counters.count_tool import PartialSum, formula_values, partial_sums
 from tlbcost.counters.importing.printed_counts import not_counted
+from tlbcost.counters.pmu import perf_stat
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.model import miss_costs, overlap, walk_share
-from tlbcost.model.gain import PredictedGain, total_interval, verdict
-from tlbcost.processors.event_tables import generic_pmu
-from tlbcost.processors.formulas import names as names_in
+from tlbcost.model import miss_costs, overlap
+from tlbcost.model.gain import (
+    PredictedGain,
+    Prices,
+    memory_of,
+    predicted,
+    prices_of,
+    total_interval,
+    verdict,
+    without_spread,
+    witness,
+)
+from tlbcost.processors.events import generic_pmu
+from tlbcost.processors.events import names as names_in
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import (
     Counts,
@@ -57,7 +67,7 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
         # What smaps showed says more than page faults.
         faulted = not given.followed and given.region is None and not _on_base_pages(given)
         return replace(found, faulted=faulted)
-    return walk_share.memory_of(given.runs, base, pages_per_huge)
+    return memory_of(given.runs, base, pages_per_huge)
 
 
 def _on_base_pages(given: Evidence) -> bool:
@@ -192,9 +202,9 @@ def spread_part(
         ),
     )
     if counted is not None:
-        seen = walk_share.without_spread(counted.witness)
+        seen = without_spread(counted.witness)
         remaining = None if simulated is None else _remaining(simulated.gain)
-        gain = walk_share.predicted(counted.counted, seen, alike, costs, footprint, remaining)
+        gain = predicted(counted.counted, seen, alike, costs, footprint, remaining)
     else:
         assert simulated is not None
         assert costs is not None
@@ -215,7 +225,7 @@ def by_counters(
     found = formula_values(given.pmu.formulas, counted)
     cycles = counted.values().get("cycles")
     partial = partial_sums(given.pmu.formulas, counted)
-    seen = walk_share.witness(found, cycles, _prices(given, costs, cycles), partial)
+    seen = witness(found, cycles, _prices(given, costs, cycles), partial)
     if seen is None:
         raise _unbounded(given, found, partial)
     remaining = None if simulated is None else _remaining(simulated.gain)
@@ -225,15 +235,15 @@ def by_counters(
         found,
         seen,
         given.walk_cycles,
-        walk_share.predicted(counted, seen, given.runs, costs, footprint, remaining),
+        predicted(counted, seen, given.runs, costs, footprint, remaining),
     )
 
 
-def _prices(given: Evidence, costs: Costs | None, cycles: float | None) -> walk_share.Prices | None:
+def _prices(given: Evidence, costs: Costs | None, cycles: float | None) -> Prices | None:
     """What a walk costs in cycles: as the user said, else by the calibration."""
     if given.walk_cycles is not None:
         said = given.walk_cycles
-        return walk_share.Prices(Interval(said, said, said), None)
+        return Prices(Interval(said, said, said), None)
     if costs is None or given.calibrated is None or given.counted is None:
         return None
     clock = cost_at(given.calibrated.calibration, "cycles_per_ns", None)
@@ -241,7 +251,7 @@ def _prices(given: Evidence, costs: Costs | None, cycles: float | None) -> walk_
     if cycles and given.counted.mode == "user" and given.counted.user_ns:
         # The program's own clock, and not that of the calibration.
         rate = cycles / given.counted.user_ns
-    return None if rate is None else walk_share.prices_of(costs[0], rate)
+    return None if rate is None else prices_of(costs[0], rate)
 
 
 def _remaining(gain: PredictedGain) -> float | None:

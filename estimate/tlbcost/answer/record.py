@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tlbcost.common.document import doc
 from tlbcost.counters.pmu import find_pmu
-from tlbcost.system.balloon import reports_free_pages
-from tlbcost.system.glibc import glibc_version
 from tlbcost.system.huge_pages import HugeSettings, huge_settings
+from tlbcost.system.machine import glibc_version, reports_free_pages
 from tlbcost.thp import program as run_thp
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from tlbcost.copies.record import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
     from tlbcost.measured.record import MeasuredGain
-    from tlbcost.model.gain import PredictedGain
+    from tlbcost.model.gain import PredictedGain, Witness
     from tlbcost.model.overlap import ModelledWindows
-    from tlbcost.model.walk_share import Witness
     from tlbcost.numa.locality import NodePlacement
     from tlbcost.processors.events import Pmu
-    from tlbcost.processors.geometry import Geometry
+    from tlbcost.processors.published import Geometry
     from tlbcost.remedies.advice import Advice
     from tlbcost.run.outcome import Outcome, Run
     from tlbcost.simulator.counts import Counts, Footprint, ProcessCounts

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.copies.run import Also
-from tlbcost.run.region import names_of
+from tlbcost.run.outcome import names_of
 
 AskedBackend = Literal["auto", "pmu", "sim", "both"]
 AskedEngine = Literal["auto", "copies", "valgrind"]

@@ -15,12 +15,10 @@ from tlbcost.common.progress import say
 from tlbcost.copies.run import CopyPlan, unavailable, untraceable
 from tlbcost.counters.count_tool import probe
 from tlbcost.counters.diagnosis import Refusal, diagnose
-from tlbcost.counters.event_selection import EventRequest, default_events
-from tlbcost.counters.pmu import find_pmu
-from tlbcost.processors.event_tables import generic_pmu, pmu_of
-from tlbcost.processors.events import Event, Pmu
-from tlbcost.processors.geometry import Geometry
-from tlbcost.run.program import check_simulatable
+from tlbcost.counters.pmu import EventRequest, default_events, find_pmu
+from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
+from tlbcost.processors.published import Geometry
+from tlbcost.run.launch import check_simulatable
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import find_valgrind
@@ -210,7 +208,7 @@ def _counting(
 
 
 def _has(pmu: Pmu, opened: set[str], formulas: Sequence[str]) -> bool:
-    from tlbcost.processors.formulas import names
+    from tlbcost.processors.events import names
 
     return any(name in pmu.formulas and names(pmu.formulas[name]) <= opened for name in formulas)
 

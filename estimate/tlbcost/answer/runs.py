@@ -15,9 +15,8 @@ from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.run_plan import Choice, RunPlan, not_copied
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.samples import Sampled, sample_misses
-from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import TimeLimitPassed
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
 from tlbcost.common.progress import duration, say
 from tlbcost.copies.process import FollowedProcess, follow_process, note_end, run_tool
 from tlbcost.copies.record import CopiedRun

@@ -12,16 +12,14 @@ from typing import Literal
 
 from tlbcost.answer.record import Decider, Estimate, Evidence, TimeName
 from tlbcost.common import names, units
-from tlbcost.common.stats import spread_fraction
+from tlbcost.common.interval import spread_fraction
 from tlbcost.measured.record import WORTHWHILE_FRACTION, MeasuredGain
 from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 from tlbcost.remedies.advice import Advice, advise
-from tlbcost.remedies.remedy import Remedy
-from tlbcost.remedies.situation import Situation
-from tlbcost.run.outcome import Run
-from tlbcost.run.region import trial_command
-from tlbcost.system.glibc import TUNABLES
+from tlbcost.remedies.remedy import Remedy, Situation
+from tlbcost.run.outcome import Run, trial_command
+from tlbcost.system.machine import TUNABLES
 
 _DECIDERS: dict[Decider, str] = {
     "quiet": "{load}: repeat when the machine is quiet",

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from tlbcost.common import document, formats, names, units
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Cell, format_table, read_table
+from tlbcost.common.formats import Cell, format_table, read_table
 from tlbcost.counters.profile import short_names
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,

@@ -15,12 +15,11 @@ from pathlib import Path
 from tlbcost.attribution.backing import Seen, file_kind, with_backed
 from tlbcost.attribution.shares import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval
-from tlbcost.common.stats import share_interval
+from tlbcost.common.interval import Interval, share_interval
 from tlbcost.counters.count_tool import PROGRAM_ITSELF
-from tlbcost.counters.event_selection import EventRequest, addressed
+from tlbcost.counters.pmu import EventRequest, addressed
+from tlbcost.counters.profile import Hits, SampleHit, doubts, read_hits
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
-from tlbcost.counters.samples import Hits, SampleHit, doubts, read_hits
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
 from tlbcost.memory.kinds import MemoryKind, name_of

@@ -28,7 +28,7 @@ from tlbcost.attribution.shares import (
 from tlbcost.calibration.records import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind, name_of
-from tlbcost.processors.geometry import Geometry
+from tlbcost.processors.published import Geometry
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
     Line,

@@ -18,9 +18,9 @@ from pathlib import Path
 from tlbcost.common import formats, units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.files import lock_file
+from tlbcost.common.formats import Table, count, parse_table
 from tlbcost.common.paths import libexec
 from tlbcost.common.sudo import as_calling_user
-from tlbcost.common.table import Table, count, parse_table
 from tlbcost.system.hints import cannot_run
 from tlbcost.system.machine import read_line, read_text
 

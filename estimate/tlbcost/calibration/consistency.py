@@ -18,8 +18,8 @@ from tlbcost.calibration.calibrator import load_of
 from tlbcost.calibration.loads import UNIT_BYTES
 from tlbcost.calibration.records import Access, Calibration, Cost
 from tlbcost.common import units
+from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 from tlbcost.processors import cpuid
 
 # Footprints that are this many times the last cache are nearly all in memory.

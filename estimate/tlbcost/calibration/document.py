@@ -15,9 +15,9 @@ from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
 from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import MOST_COUNT
 from tlbcost.common.interval import Interval
 from tlbcost.common.reading import read_file
-from tlbcost.common.table import MOST_COUNT
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-calibration-4"

@@ -13,8 +13,8 @@ from tlbcost.calibration.records import CHAINS, Calibration, Obtained, find
 from tlbcost.calibration.report import cpu
 from tlbcost.common import formats, units
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import parse_table
 from tlbcost.common.gnuplot import draw_by, word_list
-from tlbcost.common.table import parse_table
 
 _CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
 _LEVELS = ("dtlb_entries", "stlb_entries")

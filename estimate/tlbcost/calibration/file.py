@@ -15,10 +15,10 @@ from tlbcost.calibration.consistency import contradictions_of
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Obtained
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import Cell, Table, count, format_table, number, parse_table, read_table
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.sudo import as_calling_user, calling_user
-from tlbcost.common.table import Cell, Table, count, format_table, number, parse_table, read_table
 from tlbcost.system.machine import Machine, current_machine
 
 # No calibration is as large; a full one has 30 KiB.

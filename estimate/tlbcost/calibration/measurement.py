@@ -18,7 +18,7 @@ from tlbcost.calibration.calibrator import load_of, run_calibrator, wait_for_qui
 from tlbcost.calibration.consistency import poor_because
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table
+from tlbcost.common.formats import Table
 from tlbcost.system.machine import current_machine, is_online, larger_page_bytes
 
 if TYPE_CHECKING:

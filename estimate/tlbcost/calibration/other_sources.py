@@ -17,8 +17,7 @@ from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.processors import cpuid
 from tlbcost.processors.cpuid import ReportedCache
-from tlbcost.processors.geometry import Level
-from tlbcost.processors.published import AGREEMENT_FRACTION, published
+from tlbcost.processors.published import AGREEMENT_FRACTION, Level, published
 from tlbcost.system.machine import read_line, sys_path
 
 Source = Literal["published", "cpuid", "sysfs"]

@@ -29,11 +29,10 @@ from tlbcost.calibration.records import POOR, Calibration, Extent, Obtained
 from tlbcost.common import formats
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.formats import Cell, format_table
 from tlbcost.common.paths import version
 from tlbcost.common.progress import Progress, say
-from tlbcost.common.table import Cell, format_table
-from tlbcost.system.emulation import emulation
-from tlbcost.system.machine import Machine, current_machine
+from tlbcost.system.machine import Machine, current_machine, emulation
 
 if TYPE_CHECKING:
     from tlbcost.calibration.analysis.quantities import Analysis

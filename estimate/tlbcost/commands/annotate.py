@@ -10,8 +10,7 @@ from collections.abc import Callable
 from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
-from tlbcost.counters.profile import DEFAULT_ROWS
-from tlbcost.counters.samples import DEFAULT_FILE
+from tlbcost.counters.profile import DEFAULT_FILE, DEFAULT_ROWS
 
 _MOST_ROWS = 1_000_000
 
@@ -40,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tlbcost.attribution.code_profile import is_code_table
-    from tlbcost.counters.profile import Profile, describe, to_json
-    from tlbcost.counters.samples import read_hits
+    from tlbcost.counters.profile import Profile, describe, read_hits, to_json
 
     check_files(
         {"--json": arguments.json, "--output": arguments.output}, inputs={"FILE": [arguments.file]}

@@ -30,9 +30,8 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
-    from tlbcost.counters.count_findings import CountFindings
-    from tlbcost.counters.count_tool import Reading, Target
-    from tlbcost.counters.event_selection import EventRequest
+    from tlbcost.counters.count_tool import CountFindings, Reading, Target
+    from tlbcost.counters.pmu import EventRequest
 
 _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
 
@@ -145,7 +144,7 @@ class _Intervals:
 def _print(arguments: argparse.Namespace, findings: CountFindings, intervals: _Intervals) -> None:
     from tlbcost.common.output import write
     from tlbcost.counters.count_report import print_counts, to_json
-    from tlbcost.counters.count_table import to_table
+    from tlbcost.counters.count_tool import to_table
 
     # The text first: a report must not be lost because a second copy cannot be written.
     if arguments.output is None:

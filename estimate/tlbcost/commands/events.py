@@ -9,11 +9,9 @@ import sys
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
-from tlbcost.counters.event_selection import choose_pmu, estimate_from, perf_stat
-from tlbcost.counters.pmu import EventsRequest, event_support
-from tlbcost.processors.event_tables import all_pmus
-from tlbcost.processors.events_document import to_json
-from tlbcost.processors.events_report import listing, text
+from tlbcost.counters.pmu import EventsRequest, choose_pmu, estimate_from, event_support, perf_stat
+from tlbcost.processors.events import all_pmus
+from tlbcost.processors.events_report import listing, text, to_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -70,7 +70,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _sizes(text: str) -> list[int]:
-    from tlbcost.system.hugetlb import parse_bytes
+    from tlbcost.system.huge_pages import parse_bytes
 
     sizes = []
     for word in text.split(","):

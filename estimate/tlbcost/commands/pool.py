@@ -67,7 +67,7 @@ def _add_page_size(parser: argparse.ArgumentParser, default: int | None = None) 
 
 
 def _page_size(text: str) -> int:
-    from tlbcost.system.hugetlb import parse_bytes
+    from tlbcost.system.huge_pages import parse_bytes
 
     n_bytes = parse_bytes(text)
     if not n_bytes:
@@ -77,7 +77,7 @@ def _page_size(text: str) -> int:
 
 def _amount(text: str) -> tuple[int | None, int | None]:
     """(pages, None) or (None, bytes)."""
-    from tlbcost.system.hugetlb import parse_bytes
+    from tlbcost.system.huge_pages import parse_bytes
 
     if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 40:
         return int(text), None
@@ -90,7 +90,7 @@ def _amount(text: str) -> tuple[int | None, int | None]:
 def _reserve(
     page_size_bytes: int | None, amount: tuple[int | None, int | None], command: list[str]
 ) -> int:
-    from tlbcost.run.program import resolve
+    from tlbcost.run.launch import resolve
     from tlbcost.settings.pool import PoolRequest, reserve
 
     if command:
@@ -100,8 +100,7 @@ def _reserve(
 
 
 def _command(argv: list[str]) -> int:
-    from tlbcost.run.launch import launcher_of
-    from tlbcost.run.program import resolve, start_failure
+    from tlbcost.run.launch import launcher_of, resolve, start_failure
 
     with launcher_of(None) as launcher, sigint_left_to_the_program():
         outcome = launcher.execute(argv, discard=False)

@@ -19,7 +19,7 @@ from tlbcost.common.arguments import (
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.counters.samples import DEFAULT_FILE
+from tlbcost.counters.profile import DEFAULT_FILE
 
 if TYPE_CHECKING:
     from tlbcost.counters.count_tool import Target

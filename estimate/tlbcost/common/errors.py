@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Failures that a user can do something about, with the exit code each one earns."""
+"""Failures that a user can do something about: exit codes, and hints by error number."""
 
 from __future__ import annotations
+
+import errno
+import resource
+import shlex
+import shutil
+import signal
+from pathlib import Path
+
+from tlbcost.common.units import size
 
 FAILED = 1
 USAGE = 2
@@ -21,3 +30,121 @@ class TlbcostError(Exception):
         super().__init__(message)
         self.hint = hint
         self.exit_code = exit_code
+
+
+# With less our own programs cannot run.
+_LEAST_STACK_BYTES = 512 << 10
+_LEAST_MEMORY_BYTES = 1 << 30
+_LEAST_FILES = 32
+_LEAST_FREE_BYTES = 1 << 20
+
+
+def hint_for(number: int | None, path: Path | None = None) -> str | None:
+    """What to type after this error number (errno) of a call about `path`; None: nothing known."""
+    folder = None if path is None else path if path.is_dir() else path.parent
+    place = "" if folder is None else f" {shlex.quote(str(folder))}"
+    match number:
+        case errno.ENOSPC:
+            full = folder is None or _free_bytes(folder) < _LEAST_FREE_BYTES
+            return f"df {'-h' if full else '-i'}{place} shows what is full"
+        case errno.EDQUOT:
+            return "quota -s shows the quota that is used up"
+        case errno.EFBIG:
+            return "ulimit -f unlimited"
+        case errno.EMFILE:
+            return f"ulimit -n {_hard(resource.RLIMIT_NOFILE)}: too many files are open"
+        case errno.ENFILE:
+            return "sysctl fs.file-max: the system has too many files open"
+        case errno.EAGAIN:
+            return "ulimit -u shows how many processes this user may have"
+        case errno.ENOMEM:
+            return _memory_hint()
+        case errno.EROFS | errno.EACCES | errno.EPERM | errno.ENOENT | errno.ENOTDIR:
+            return "choose a directory that you can write to"
+        case errno.ENAMETOOLONG:
+            return "choose a shorter name"
+        case errno.EBADF:
+            return "write it to a file: >FILE"
+        case errno.EIO | errno.ENXIO | errno.ENODEV:
+            return "dmesg | tail shows what the device said"
+        case _:
+            return None
+
+
+def tool_error(what: str, tool: str, code: int, folder: Path) -> TlbcostError:
+    """`tool`, one of our own programs, ended without its table in `folder`: code as of Popen."""
+    how = f"was killed by {_name(-code)}" if code < 0 else f"exited with {code}"
+    return TlbcostError(f"{what}: {tool} {how}", _tool_hint(code, folder), TOOL_FAILED)
+
+
+def _tool_hint(code: int, folder: Path) -> str | None:
+    memory = _limit(resource.RLIMIT_AS)
+    if _limit(resource.RLIMIT_NOFILE) < _LEAST_FILES:
+        return hint_for(errno.EMFILE)
+    if -code == signal.SIGXFSZ:
+        return "ulimit -f unlimited"
+    if -code == signal.SIGXCPU:
+        return "ulimit -t unlimited"
+    if memory < _LEAST_MEMORY_BYTES:
+        return _memory_hint()
+    if -code == signal.SIGKILL:
+        return "dmesg | tail shows whether the kernel ended it for lack of memory"
+    return full_disk_hint(folder)
+
+
+def full_disk_hint(folder: Path) -> str | None:
+    """Where next to nothing is free there, what shows it."""
+    return hint_for(errno.ENOSPC, folder) if _free_bytes(folder) < _LEAST_FREE_BYTES else None
+
+
+def check_stack() -> None:
+    """Refuse a limit of stacks that Python and its packages overrun, which nothing can catch."""
+    limit = _limit(resource.RLIMIT_STACK)
+    if limit < _LEAST_STACK_BYTES:
+        raise TlbcostError(
+            f"cannot run tlbcost: the limit of stacks is {size(limit)}",
+            "ulimit -s 8192",
+            TOOL_FAILED,
+        )
+
+
+def memory_error(what: str) -> TlbcostError:
+    """There is no memory for `what` is being done."""
+    return TlbcostError(f"{what}: not enough memory", _memory_hint(), TOOL_FAILED)
+
+
+def is_short_of_memory() -> bool:
+    """Whether a limit of this process's memory explains what fails otherwise."""
+    return min(_limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA)) < _LEAST_MEMORY_BYTES
+
+
+def _memory_hint() -> str:
+    limit = min(_limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA))
+    if limit < 16 * _LEAST_MEMORY_BYTES:
+        option = "-v" if _limit(resource.RLIMIT_AS) == limit else "-d"
+        return f"ulimit {option} unlimited: the limit of memory is {size(limit)}"
+    return "free -h shows what memory is left"
+
+
+def _limit(kind: int) -> int:
+    soft, _ = resource.getrlimit(kind)
+    return 1 << 62 if soft == resource.RLIM_INFINITY else soft
+
+
+def _hard(kind: int) -> str:
+    _, hard = resource.getrlimit(kind)
+    return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 1 << 62
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

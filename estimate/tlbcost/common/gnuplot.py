@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tlbcost.common import paths
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import FAILED, USAGE, TlbcostError, hint_for
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.output import write
-from tlbcost.common.temporary import temporary_folder
 
 _TERMINALS = {".png": "pngcairo", ".svg": "svg"}
 

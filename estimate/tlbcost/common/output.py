@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError, hint_for
 from tlbcost.common.files import new_file, place_of
 from tlbcost.common.sudo import as_calling_user, calling_user
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.common import formats, paths
-from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import TimeLimitPassed, sigint_left_to_the_program
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
+from tlbcost.common.formats import read_table
 from tlbcost.common.progress import say
-from tlbcost.common.table import read_table
 from tlbcost.copies.run import CopyPlan, copies_tool, reason_of
 from tlbcost.memory import smaps
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -28,8 +27,7 @@ from tlbcost.run import process_tree
 from tlbcost.run.outcome import Run
 from tlbcost.run.process_tree import is_copy
 from tlbcost.system import hints, process
-from tlbcost.system.process import Stat
-from tlbcost.system.tracing import PTRACE_SCOPE, TracingRights, tracing_rights
+from tlbcost.system.process import PTRACE_SCOPE, Stat, TracingRights, tracing_rights
 
 _LOOK_S = 0.2
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tlbcost.common import paths
-from tlbcost.processors.geometry import Geometry
+from tlbcost.processors.published import Geometry
 from tlbcost.simulator.run import level_options
-from tlbcost.system.tracing import tracing_rights
+from tlbcost.system.process import tracing_rights
 
 if TYPE_CHECKING:
     from tlbcost.copies.tables import CopyTables

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, TableFormat, read_table
+from tlbcost.common.formats import Table, TableFormat, read_table
 
 _WORDS = {"result", "ended", "side", "writable", "executable", "shared"}
 

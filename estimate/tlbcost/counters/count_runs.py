@@ -14,32 +14,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tlbcost.common import paths
-from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.document import now
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError, tool_error
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.paths import version
-from tlbcost.common.temporary import temporary_folder
-from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
+from tlbcost.counters.count_report import Readings, mark_silent, total_counts
 from tlbcost.counters.count_tool import (
+    CountFindings,
     CountPlan,
     Intervals,
     Reading,
     Target,
     by_event,
+    formula_values,
     parse_readings,
+    relevant,
     watch,
 )
 from tlbcost.counters.diagnosis import Refusal, diagnose, no_process
 from tlbcost.counters.event_counts import EventCounts, Mode
-from tlbcost.counters.event_selection import CYCLES, EventRequest, choose_events, choose_pmu
-from tlbcost.counters.pmu import PROGRAM
-from tlbcost.counters.totals import Readings, mark_silent, total_counts
+from tlbcost.counters.pmu import CYCLES, PROGRAM, EventRequest, choose_events, choose_pmu
 from tlbcost.processors.events import Event, Pmu
-from tlbcost.run import program
-from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run import launch
+from tlbcost.run.launch import Launcher, launcher_of, resolve
 from tlbcost.run.outcome import Outcome
-from tlbcost.run.program import resolve
 from tlbcost.system.machine import current_machine
 
 
@@ -248,7 +247,7 @@ def _run(series: _Series, events: Sequence[EventRequest]) -> dict[str, Reading]:
         tool = (PROGRAM, *plan.options(events), "--quiet", "--output", str(output))
         outcome = series.launcher.execute(series.argv, discard=series.launcher.runs > 0, tool=tool)
         if outcome.exec_errno is not None:
-            raise program.start_failure(series.argv[0], series.path, outcome.exec_errno)
+            raise launch.start_failure(series.argv[0], series.path, outcome.exec_errno)
 
     table = series.launcher.folder / f"counters{series.launcher.runs}.tsv"
     found = _obtain(table, plan, events, run, first=number == 0)

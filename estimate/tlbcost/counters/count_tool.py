@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost-count: its options, its table, and what it watches."""
+"""tlbcost-count: its options, its table, what it watches, and what it found."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from statistics import median
 from types import FrameType
 from typing import cast, get_args
 
 from tlbcost.common import formats, paths
-from tlbcost.common.causes import full_disk_hint
-from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import count, parse_table
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError, full_disk_hint
+from tlbcost.common.formats import Cell, count, format_table, parse_table
+from tlbcost.common.interval import Interval
 from tlbcost.counters.diagnosis import Refusal, Scope
-from tlbcost.counters.event_counts import Mode, State
-from tlbcost.counters.event_selection import EventRequest
-from tlbcost.counters.pmu import PROGRAM
-from tlbcost.processors.events import Pmu
+from tlbcost.counters.event_counts import EventCount, EventCounts, Mode, State, name_parts, whole
+from tlbcost.counters.pmu import CYCLES, PROGRAM, EventRequest
+from tlbcost.processors.events import Pmu, evaluate, names
 from tlbcost.run import process_tree
 from tlbcost.system import hints
+from tlbcost.system.machine import Machine
 
 _STATES = get_args(State)
 
@@ -315,3 +316,121 @@ def _interrupts_for() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
         yield receive
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# Formulas that only grow with each of their events but cycles, so that a sum without some of them
+# is a lower bound.
+_SUMS = ("share", "pending_share", "walks", "data_walks")
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSum:
+    """A formula's value where counts of some accesses are missing: what the others come to.
+
+    `missing` are the names of the events that would make it whole.
+    """
+
+    value: Interval
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountFindings:
+    """What a report on counts says. `requests` are in the order of the report."""
+
+    version: str
+    date: str
+    machine: Machine
+    pmu: Pmu
+    requests: tuple[EventRequest, ...]
+    counts: EventCounts
+    figures: Mapping[str, Interval | None]
+
+    @property
+    def runs(self) -> int:
+        return len({count.run for count in self.counts.counts})
+
+
+def relevant(pmu: Pmu, requests: Sequence[EventRequest]) -> dict[str, str]:
+    """The formulas of this CPU that any of the events has a part in, besides cycles."""
+    known = {each.role_name for each in requests} - {CYCLES}
+    return {key: formula for key, formula in pmu.formulas.items() if names(formula) & known}
+
+
+def formula_values(formulas: Mapping[str, str], counts: EventCounts) -> dict[str, Interval | None]:
+    """Median and range over runs that have all of a formula; else its value by the runs' means."""
+    by_run, means = _by_run(counts, {})
+    return {name: _value(expression, by_run, means) for name, expression in formulas.items()}
+
+
+def partial_sums(formulas: Mapping[str, str], counts: EventCounts) -> dict[str, PartialSum]:
+    """Sums of which some but not all events are counted; without loads they are left out."""
+    obtained = counts.values()
+    found: dict[str, PartialSum] = {}
+    for key in _SUMS:
+        summed = names(formulas[key]) - {CYCLES} if key in formulas else set()
+        missing = sorted(summed - obtained.keys())
+        has_loads = any(
+            (name.split(".")[1:2] in (["load"], ["data"], ["any"]) or name == "dtlb_load_misses")
+            for name in summed - set(missing)
+        )
+        if not missing or not has_loads:
+            continue
+        by_run, means = _by_run(counts, dict.fromkeys(missing, 0.0))
+        value = _value(formulas[key], by_run, means)
+        if value is not None:
+            found[key] = PartialSum(value, tuple(missing))
+    return found
+
+
+def only_of_code(missing: Sequence[str]) -> bool:
+    """Whether no count of loads or stores is among these events."""
+    return all(name.split(".")[1:2] == ["fetch"] or name == "itlb_misses" for name in missing)
+
+
+def _by_run(
+    counts: EventCounts, others: Mapping[str, float]
+) -> tuple[list[Mapping[str, float]], Mapping[str, float]]:
+    """The counts of each run and their means, `others` being taken for what none has."""
+    runs = sorted({count.run for count in counts.counts})
+    return [{**others, **counts.values(run)} for run in runs], {**others, **counts.values()}
+
+
+def _value(
+    expression: str, by_run: Sequence[Mapping[str, float]], means: Mapping[str, float]
+) -> Interval | None:
+    whole = [evaluate(expression, values) for values in by_run]
+    found = [value for value in whole if value is not None]
+    if found:
+        return Interval(median(found), min(found), max(found))
+    value = evaluate(expression, means)
+    return None if value is None else Interval(value, value, value)
+
+
+def to_table(findings: CountFindings) -> str:
+    counts = findings.counts
+    header: dict[str, Cell] = {
+        field.name: getattr(findings.machine, field.name) for field in fields(Machine)
+    }
+    header |= {
+        "pmu": findings.pmu.key,
+        "mode": counts.mode,
+        "wall_ns": whole(counts.wall_ns),
+        "user_ns": whole(counts.user_ns),
+        "system_ns": whole(counts.system_ns),
+        "minor_faults": whole(counts.minor_faults),
+        "runs": findings.runs,
+        "command": counts.command,
+        "date": findings.date,
+        "version": findings.version,
+    }
+    header |= {f"note_{i}": note for i, note in enumerate(counts.notes, start=1)}
+    return format_table(formats.COUNTED, header, map(_table_row, counts.counts))
+
+
+def _table_row(count: EventCount) -> tuple[Cell, ...]:
+    parts = name_parts(count.name)
+    # An event is one word, as every cell.
+    event = "_".join(count.event.split())
+    value = whole(count.value)
+    return (*parts, event, value, count.running_fraction, count.run, count.state)

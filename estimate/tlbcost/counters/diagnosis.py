@@ -15,7 +15,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import libexec
 from tlbcost.counters.event_counts import Mode, State
 from tlbcost.counters.pmu import Found, Rights, find_pmu, rights, user_may_count
-from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import generic_pmu
 from tlbcost.system.hints import as_root, write_setting
 from tlbcost.system.machine import sys_path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts of a program, wherever they were read.
+"""Counts of a program, wherever they were read, and their table.
 
 The common form of what `tlbcost count` reads here and of what is imported from elsewhere.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 
+from tlbcost.calibration.file import machine_of
+from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
+from tlbcost.processors.events import SIZES, Access, event_name
 from tlbcost.system.machine import Machine
 
 # Cycles of two runs of one program differ by less where the runs were alike; those of the article
@@ -157,3 +160,67 @@ def _apart(one: EventCounts, other: EventCounts, why: str) -> TlbcostError:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+START = "# tlbcost counted "
+
+
+def parse(name: str, text: str) -> EventCounts:
+    """The counts of a table. Raises TlbcostError naming the file and the defect."""
+    found = formats.parse_table(text, name, formats.COUNTED)
+    header = {key: value for key, value in found.header.items() if value != "NA"}
+    try:
+        mode = header.get("mode")
+        if mode not in (None, *get_args(Mode)):
+            raise ValueError(f"not a mode: {mode}")
+        return EventCounts(
+            source=name,
+            pmu=header.get("pmu"),
+            mode=mode,  # type: ignore[arg-type]
+            counts=tuple(_count(row) for row in found.records()),
+            wall_ns=_time(header, "wall_ns"),
+            user_ns=_time(header, "user_ns"),
+            system_ns=_time(header, "system_ns"),
+            minor_faults=_time(header, "minor_faults"),
+            command=header.get("command"),
+            machine=machine_of(found.header) if "base_page_bytes" in header else None,
+            notes=tuple(value for key, value in header.items() if key.startswith("note_")),
+        )
+    except KeyError as error:
+        raise TlbcostError(f"{name}: no '# {error.args[0]}:' line in the header") from error
+    except ValueError as error:
+        raise TlbcostError(f"{name}: {error}") from error
+
+
+def _count(row: dict[str, str | None]) -> EventCount:
+    state = row["state"]
+    if state not in get_args(State):
+        raise ValueError(f"not a state: {state}")
+    value, fraction = formats.number(row["count"]), formats.number(row["running_fraction"])
+    run, size = formats.count(row["run"]), formats.count(row["page_size_bytes"])
+    if value is not None and value < 0:
+        raise ValueError(f"not a count: {row['count']}")
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise ValueError(f"not a share: {row['running_fraction']}")
+    if size not in (None, *SIZES.values()) or run is None:
+        raise ValueError(f"not a page size or a run: {row}")
+    name = None if row["role"] is None else event_name(row["role"], row["access"], size)
+    return EventCount(name, row["event"] or "NA", value, fraction, state, run)  # type: ignore[arg-type]
+
+
+def _time(header: dict[str, str], key: str) -> float | None:
+    return formats.number(header.get(key))
+
+
+def name_parts(name: str | None) -> tuple[str | None, Access | None, int | None]:
+    """Role, access and page size in bytes of `role[.access[.size]]`."""
+    if name is None:
+        return None, None, None
+    role, *rest = name.split(".")
+    access = cast(Access, rest[0]) if rest else None
+    return role, access, SIZES[rest[1]] if len(rest) > 1 else None
+
+
+def whole(value: float | None) -> int | None:
+    """Counts are written in full: six digits of them would not do."""
+    return None if value is None else round(value)

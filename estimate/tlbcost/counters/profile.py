@@ -1,17 +1,228 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recording's samples, added up by object, symbol or mapping of data, and as text."""
+"""Samples of events in a perf.data file, added up by object, symbol or mapping of data."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, NamedTuple
 
 from tlbcost.common import document, names, units
 from tlbcost.common.document import Part, doc
-from tlbcost.counters.samples import Hits, SampleHit, doubts
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+
+CpuMode = Literal["user", "kernel", "hypervisor", "guest"]
+
+# Where `tlbcost record` writes the samples unless a file is named.
+DEFAULT_FILE = Path("tlbcost-perf.data")
+# The program that starts the one that is sampled: its own samples are left out.
+LAUNCHER = "tlbcost-run"
+
+_FIELDS = ["comm", "pid", "tid", "cpu", "misc", "event", "period", "addr", "data_src", "ip", "sym"]
+_MISSING = re.compile(r"Cannot print '(\w+)' field")
+_LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\b\D*(\d+)")
+# comm is 16 characters wide, and may have blanks. Decoded data_src: |OP LOAD|LVL L1 hit|...
+_LINE = re.compile(
+    r"\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d+)\]\s+)?(?:(?P<mode>[KUHGg])\S*\s+)?"
+    r"(?:(?P<period>\d+)\s+)?(?P<event>\S(?:.*?\S)?):\s+"
+    r"(?:(?P<address>[0-9a-f]+) \S.*? \((?P<data>.*)\)\s+)?"
+    r"(?:(?P<source>[0-9a-f]+) \|.*?\s)?"
+    r"(?P<ip>[0-9a-f]{4,16}) (?P<symbol>.*?) \((?P<object>.*)\)",
+    re.DOTALL,
+)
+_LONGEST = 16384
+_MODES: dict[str, CpuMode] = {
+    "U": "user", "K": "kernel", "H": "hypervisor", "G": "guest", "g": "guest",
+}  # fmt: skip
+_UNKNOWN = "[unknown]"
+_NAMES = {_UNKNOWN: None, "//anon": "[anonymous]", "[kernel.kallsyms]": "[kernel]"}
+_SHARED = ("/dev/zero (deleted)", "/SYSV")
+
+
+class Sample(NamedTuple):
+    """One sample. `object` and `data`: the mapping of the code and of the accessed data, a path or
+    a name in brackets. `source`: perf_mem_data_src of the kernel. `weight`: events it stands for.
+    """
+
+    event: str
+    pid: int
+    tid: int
+    cpu: int | None
+    mode: CpuMode | None
+    object: str | None
+    symbol: str | None
+    address: int | None
+    data: str | None
+    source: int | None
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleHit:
+    """Samples at one place; `data_tlb`: l1_hit, stlb_hit, hit (of either) or walk."""
+
+    event: str
+    pid: int
+    object: str | None
+    symbol: str | None
+    mode: CpuMode | None
+    data: str | None
+    data_tlb: str | None
+    samples: int
+    weight: int
+
+
+# All of a SampleHit but its numbers.
+_SamplesPlace = tuple[str, int, str | None, str | None, CpuMode | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Samples of a recording by place, most events first; `lost`: records that did not fit."""
+
+    hits: tuple[SampleHit, ...]
+    lost: int
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(hit.event for hit in self.hits))
+
+
+def read_samples(path: Path) -> tuple[list[Sample], int]:
+    """Samples, and how many records were lost. Raises TlbcostError if perf cannot print them."""
+    return samples_in(_printed(path))
+
+
+def samples_in(lines: Iterable[str]) -> tuple[list[Sample], int]:
+    samples, lost, broken = [], 0, ""
+    for line in lines:
+        # A name of a file may have a newline.
+        found = _LINE.fullmatch(line, 16) or _LINE.fullmatch(f"{broken}{line}", 16)
+        if found is not None:
+            if found.string[:16].strip() != LAUNCHER:
+                samples.append(_sample(found))
+            broken = ""
+        elif (missed := _LOST.search(line)) is not None:
+            lost += int(missed[1])
+        else:
+            broken = f"{broken}{line}\n"[:_LONGEST]
+    return samples, lost
+
+
+def read_hits(path: Path) -> Hits:
+    return hits_of(*read_samples(path))
+
+
+def hits_of(samples: Iterable[Sample], lost: int) -> Hits:
+    number: Counter[_SamplesPlace] = Counter()
+    weight: Counter[_SamplesPlace] = Counter()
+    for each in samples:
+        tlb = None if each.source is None else data_tlb(each.source)
+        place = (each.event, each.pid, each.object, each.symbol, each.mode, each.data, tlb)
+        number[place] += 1
+        weight[place] += each.weight
+    hits = [SampleHit(*place, number[place], weight[place]) for place in number]
+    return Hits(tuple(sorted(hits, key=lambda hit: -hit.weight)), lost)
+
+
+def doubts(hits: Hits) -> list[str]:
+    found = []
+    if hits.lost:
+        found.append(f"{hits.lost:,} records were lost: the program was faster than perf; a longer "
+                     "--period loses fewer")  # fmt: skip
+    if not hits.hits:
+        found.append("nothing was sampled: no counter reached its sampling period")
+    return found
+
+
+def data_tlb(source: int) -> str | None:
+    """Where the data's translation was found; None: not known (mem_dtlb of linux/perf_event.h)."""
+    tlb = source >> 26 & 0x7F
+    hit, missed, l1, l2, walk = tlb & 2, tlb & 4, tlb & 8, tlb & 16, tlb & (32 | 64)
+    if tlb & 1:
+        return None
+    if walk or (missed and l2):
+        return "walk"
+    if not hit or not (l1 or l2):
+        return None
+    # Intel's load latency event sets both levels if it does not know which.
+    return "hit" if l1 and l2 else "l1_hit" if l1 else "stlb_hit"
+
+
+def is_from_memory(source: int) -> bool | None:
+    """Whether the data came from memory, not a cache; None: not known (mem_lvl, mem_lvl_num)."""
+    level, number = source >> 5 & 0x3FFF, source >> 33 & 0xF
+    missed, l1, lfb, l2, l3 = level & 4, level & 8, level & 16, level & 32, level & 64
+    memory, other_caches = level & 0x380, level & 0xC00
+    # Kernels say it in the one field, in the other, or in both: CXL, RAM, PMEM.
+    if memory or number in (0x9, 0xD, 0xE):
+        return True
+    if missed:
+        return True if l3 else None
+    if l1 or lfb or l2 or l3 or other_caches or number in (1, 2, 3, 4, 0xB, 0xC):
+        return False
+    return None
+
+
+def perf() -> str:
+    found = shutil.which("perf")
+    if found is None:
+        hint = "install perf (Debian: linux-perf; others: perf, linux-tools)"
+        raise TlbcostError("perf is not installed, which takes samples", hint, CANNOT_MEASURE)
+    return found
+
+
+def _printed(path: Path) -> Iterator[str]:
+    fields = list(_FIELDS)
+    while True:
+        words = [
+            perf(), "script", "--force", "--no-inline", "--show-lost-events", "-i", str(path),
+            "-F", ",".join([*fields, "dso"]),
+        ]  # fmt: skip
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True,
+            errors="surrogateescape",
+        )  # fmt: skip
+        missing = _MISSING.search(done.stderr)
+        if done.returncode == 0 or missing is None or missing[1] not in fields:
+            break
+        # Symbols of an address need it.
+        fields.remove(missing[1])
+    if done.returncode != 0:
+        why = " ".join(done.stderr.split()) or f"perf script gave {done.returncode}"
+        raise TlbcostError(f"{path}: not a recording that perf can read: {why}")
+    yield from done.stdout.splitlines()
+
+
+def _sample(found: re.Match[str]) -> Sample:
+    source, address, cpu, period = found["source"], found["address"], found["cpu"], found["period"]
+    symbol = found["symbol"]
+    return Sample(
+        event=found["event"],
+        pid=int(found["pid"]),
+        tid=int(found["tid"]),
+        cpu=None if cpu is None else int(cpu),
+        mode=_MODES.get(found["mode"] or ""),
+        object=_name(found["object"]),
+        symbol=None if symbol == _UNKNOWN else symbol,
+        address=int(address, 16) if address and int(address, 16) else None,
+        data=None if not found["data"] else _name(found["data"]),
+        source=None if source is None else int(source, 16),
+        weight=1 if period is None else int(period),
+    )
+
+
+def _name(mapping: str) -> str | None:
+    if mapping.startswith(_SHARED):
+        return "[shared]"
+    return _NAMES.get(mapping, mapping)
+
 
 By = Literal["object", "symbol", "mapping"]
 

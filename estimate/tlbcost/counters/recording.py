@@ -15,23 +15,23 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.common.table import parse_table
-from tlbcost.common.temporary import temporary_folder
+from tlbcost.common.files import temporary_folder
+from tlbcost.common.formats import parse_table
 from tlbcost.counters.count_tool import Target, probe, watch
 from tlbcost.counters.diagnosis import Refusal, diagnose, explain, no_process
 from tlbcost.counters.event_counts import Mode
-from tlbcost.counters.event_selection import (
+from tlbcost.counters.pmu import (
+    PROGRAM,
     SOFTWARE_SAMPLES,
     EventRequest,
     choose_events,
     choose_pmu,
     default_sample_names,
+    find_pmu,
 )
-from tlbcost.counters.pmu import PROGRAM, find_pmu
-from tlbcost.counters.samples import Hits, perf, read_hits
-from tlbcost.processors.event_tables import generic_pmu, select
-from tlbcost.run import program
-from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.counters.profile import Hits, perf, read_hits
+from tlbcost.processors.events import generic_pmu, select
+from tlbcost.run.launch import Launcher, launcher_of, resolve, start_failure
 from tlbcost.system.machine import read_line, sys_path
 
 # Events from sample to sample: some thousands of samples a second where translation hurts. Primes,
@@ -120,7 +120,7 @@ class Recording:
 
 def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     """Sample as asked; `warn` gets a sentence if there are no counters. Raises TlbcostError."""
-    path = program.resolve(request.argv[0]) if request.argv else None
+    path = resolve(request.argv[0]) if request.argv else None
     pmu, notes = choose_pmu(request.pmu)
     names = request.events or default_sample_names(pmu, addresses=request.addresses)
     requests = choose_events(pmu, names)
@@ -213,7 +213,7 @@ def sampled_runs(
             argv, discard=launcher.runs > 0, started=started, profiler=[*words, "--"]
         )
         if outcome.exec_errno is not None:
-            raise program.start_failure(argv[0], path, outcome.exec_errno)
+            raise start_failure(argv[0], path, outcome.exec_errno)
         return outcome.code
 
     return launch
@@ -247,7 +247,7 @@ def _while_it_runs(
             finally:
                 perf_.send_signal(signal.SIGINT)
         if outcome.exec_errno is not None:
-            raise program.start_failure(argv[0], path, outcome.exec_errno)
+            raise start_failure(argv[0], path, outcome.exec_errno)
         return outcome.code
 
     return launch

@@ -14,8 +14,13 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.copies.run import follows_copies_of, is_built
 from tlbcost.counters.count_tool import probe
-from tlbcost.counters.event_selection import EventRequest, default_events
-from tlbcost.counters.pmu import find_pmu, perf_event_paranoid, user_may_count
+from tlbcost.counters.pmu import (
+    EventRequest,
+    default_events,
+    find_pmu,
+    perf_event_paranoid,
+    user_may_count,
+)
 from tlbcost.doctor.check import Check, Examination, Value
 from tlbcost.doctor.tools import (
     check_glibc,
@@ -26,25 +31,22 @@ from tlbcost.doctor.tools import (
     check_tlbsim,
     check_valgrind,
 )
-from tlbcost.processors.event_tables import generic_pmu, pmu_of
-from tlbcost.processors.events import Event, Pmu
-from tlbcost.processors.formulas import names
+from tlbcost.processors.events import Event, Pmu, generic_pmu, names, pmu_of
 from tlbcost.processors.published import published
-from tlbcost.system import hugetlb
-from tlbcost.system.cgroup import memory_limit
-from tlbcost.system.emulation import emulation
+from tlbcost.system import huge_pages
 from tlbcost.system.hints import build, install, is_root, write_setting
 from tlbcost.system.machine import (
     THP,
     Machine,
     current_machine,
+    emulation,
     huge_page_bytes,
     meminfo_bytes,
     read_line,
     selected,
     thp_mode,
 )
-from tlbcost.system.tracing import PTRACE_SCOPE, tracing_rights
+from tlbcost.system.process import PTRACE_SCOPE, memory_limit, tracing_rights
 
 # Enough to try a program; the user may want more.
 _POOL_BYTES = 1 << 30
@@ -56,7 +58,7 @@ _COMFORTABLE_BYTES = 2 << 30
 def examine() -> Examination:
     """Check everything, in the order of the report. Raises nothing that a user can cause."""
     machine = current_machine()
-    pools = [_pool(hugetlb.pool(size)) for size in hugetlb.sizes()]
+    pools = [_pool(huge_pages.pool(size)) for size in huge_pages.sizes()]
     checks = [
         _cpu(machine),
         _hypervisor(machine),
@@ -134,9 +136,9 @@ def _thp() -> Check:
     return Check("thp", "ok", finding, values=values)
 
 
-def _pool(pool: hugetlb.Pool) -> Check:
+def _pool(pool: huge_pages.Pool) -> Check:
     size, pages, free = pool.page_size_bytes, pool.pages, pool.free
-    file = hugetlb.pool_file(size)
+    file = huge_pages.pool_file(size)
     name = f"hugetlb {units.size(size)}"
     values: dict[str, Value] = {"page_size_bytes": size, "pages": pages, "free_pages": free}
     if pages is None or free is None:

@@ -15,8 +15,13 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.doctor.check import Check
-from tlbcost.system.glibc import FIRST_WITH_HUGETLB, FIRST_WITHOUT_HOOK, HUGETLB, glibc_version
 from tlbcost.system.hints import build, install
+from tlbcost.system.machine import (
+    FIRST_WITH_HUGETLB,
+    FIRST_WITHOUT_HOOK,
+    HUGETLB_TUNABLE,
+    glibc_version,
+)
 
 _TIMEOUT_S = 20
 
@@ -104,7 +109,7 @@ def check_hugectl() -> Check:
     glibc = glibc_version()
     tunable = glibc is not None and glibc >= FIRST_WITH_HUGETLB
     hook = glibc is not None and glibc < FIRST_WITHOUT_HOOK
-    instead = f"; GLIBC_TUNABLES={HUGETLB}=2 does its work" if tunable else ""
+    instead = f"; GLIBC_TUNABLES={HUGETLB_TUNABLE}=2 does its work" if tunable else ""
     if shutil.which("hugectl") is None:
         command = install("hugectl") if hook else None
         return Check("hugectl", "missing", f"not installed{instead}", command)
@@ -125,14 +130,14 @@ def check_glibc() -> Check:
     text = f"{version[0]}.{version[1]}"
     values = {"glibc_version": text}
     if version >= FIRST_WITH_HUGETLB:
-        finding = f"{text}: GLIBC_TUNABLES={HUGETLB}=1 (THP) or =2 (pool) works"
+        finding = f"{text}: GLIBC_TUNABLES={HUGETLB_TUNABLE}=1 (THP) or =2 (pool) works"
         return Check("glibc", "ok", finding, values=values)
     way = (
         "hugectl --heap still works"
         if version < FIRST_WITHOUT_HOOK
         else "hugectl --heap is gone too"
     )
-    finding = f"{text}: {HUGETLB} came with 2.35; {way}"
+    finding = f"{text}: {HUGETLB_TUNABLE} came with 2.35; {way}"
     return Check("glibc", "limited", finding, values=values)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
-from tlbcost.model.walk_share import Way
+from tlbcost.model.gain import Way
 from tlbcost.review.plan import Policy
 
 SCHEMA = "tlbcost-fleet-1"

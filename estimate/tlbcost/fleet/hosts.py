@@ -17,17 +17,21 @@ from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.progress import Progress
-from tlbcost.counters.count_findings import only_of_code
+from tlbcost.counters.count_tool import only_of_code
 from tlbcost.counters.event_counts import EventCounts
-from tlbcost.counters.importing.event_names import meaning
-from tlbcost.counters.importing.printed_counts import DURATIONS, FileFacts, PrintedCount, add_up
+from tlbcost.counters.importing.printed_counts import (
+    DURATIONS,
+    FileFacts,
+    PrintedCount,
+    add_up,
+    meaning,
+)
 from tlbcost.fleet.columns import KEYS, NUMBERS, STATES, WHY
 from tlbcost.fleet.document import Reason
 from tlbcost.fleet.machines import Machines, cpu_named
-from tlbcost.model.walk_share import Way
-from tlbcost.processors.event_tables import load_pmu
-from tlbcost.processors.events import Pmu
-from tlbcost.processors.formulas import names as names_in
+from tlbcost.model.gain import Way
+from tlbcost.processors.events import Pmu, load_pmu
+from tlbcost.processors.events import names as names_in
 
 if TYPE_CHECKING:
     import pandas as pd

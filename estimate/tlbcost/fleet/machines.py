@@ -12,8 +12,7 @@ from tlbcost.answer.record import Evidence
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.processors.event_tables import all_pmus, named, pmu_of
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, all_pmus, named, pmu_of
 from tlbcost.review.plan import MachineType, Plan
 from tlbcost.system.machine import current_machine
 

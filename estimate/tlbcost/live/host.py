@@ -8,7 +8,7 @@ import time
 from typing import Annotated
 
 from tlbcost.common.document import Part, doc
-from tlbcost.system import hugetlb
+from tlbcost.system import huge_pages
 from tlbcost.system.huge_pages import fallbacks
 from tlbcost.system.machine import THP, read_text, selected, thp_mode
 
@@ -49,7 +49,7 @@ class HostReader:
 
     def __init__(self) -> None:
         self._before: tuple[float, int] | None = None
-        self._sizes = hugetlb.sizes()
+        self._sizes = huge_pages.sizes()
 
     def read(self) -> Host:
         text = read_text("/proc/meminfo") or ""
@@ -72,7 +72,7 @@ class HostReader:
 
 
 def _pool(size: int) -> LivePool:
-    pool = hugetlb.pool(size)
+    pool = huge_pages.pool(size)
     return LivePool(
         page_size_bytes=size,
         total_bytes=None if pool.pages is None else pool.pages * size,

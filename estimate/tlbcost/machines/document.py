@@ -17,7 +17,7 @@ from tlbcost.machines.gain import (
     Verdict,
     sentence,
 )
-from tlbcost.processors.geometry import TlbLevel
+from tlbcost.processors.published import TlbLevel
 from tlbcost.simulator.counts import Side
 
 

@@ -23,8 +23,7 @@ from tlbcost.machines.plan import (
     machine_named,
     of_calibration,
 )
-from tlbcost.run.launch import launcher_of, native_runs
-from tlbcost.run.program import check_simulatable, resolve
+from tlbcost.run.launch import check_simulatable, launcher_of, native_runs, resolve
 from tlbcost.simulator.run import find_valgrind, simulate
 from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan
 from tlbcost.symbols.region import region_of

@@ -10,8 +10,7 @@ from tlbcost.common.document import Part, doc
 from tlbcost.machines.list_report import ranking
 from tlbcost.machines.published_timing import figures_of
 from tlbcost.machines.unknowns import TYPICAL
-from tlbcost.processors.geometry import Level
-from tlbcost.processors.published import PublishedCore
+from tlbcost.processors.published import Level, PublishedCore
 
 
 class ListedLevel(Part, frozen=True, kw_only=True):

@@ -11,8 +11,7 @@ from tlbcost.common.console import print_whole, section, table
 from tlbcost.machines.plan import machine_size
 from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
 from tlbcost.machines.unknowns import TYPICAL, Unknown, ranked, unknowns_of
-from tlbcost.processors.geometry import Level
-from tlbcost.processors.published import PublishedCore
+from tlbcost.processors.published import Level, PublishedCore
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, MOST_VARIANTS, OtherMachine
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry
+from tlbcost.processors.published import Geometry, PageSizeGeometry
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.views import MOST_VIEWS, View, options
 

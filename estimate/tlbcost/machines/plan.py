@@ -16,9 +16,15 @@ from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
 from tlbcost.machines.unknowns import Variant, ranked, unknowns_of, variants
-from tlbcost.processors.figures import Figure
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
-from tlbcost.processors.published import PublishedCore, cores, published
+from tlbcost.processors.published import (
+    Figure,
+    Geometry,
+    PageSizeGeometry,
+    PublishedCore,
+    TlbLevel,
+    cores,
+    published,
+)
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import ASSUMED_BASE, ASSUMED_HUGE, choose_level, geometry_for
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import read_table
-from tlbcost.processors.figures import Figure, assumed, figures_in
-from tlbcost.processors.geometry import TlbLevel
-from tlbcost.processors.published import Pipeline
+from tlbcost.common.formats import read_table
+from tlbcost.processors.published import Figure, Pipeline, TlbLevel, assumed, figures_in
 from tlbcost.simulator.core import Core, pipeline_options
 
 _SOURCE = "source_"

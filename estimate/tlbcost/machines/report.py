@@ -12,9 +12,9 @@ from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.units import middle
 from tlbcost.machines.gain import MachineEstimates, MachineResult, Sides, SizeResult, sentence
-from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import PageSizeGeometry, TlbLevel
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
-from tlbcost.run.region import region_words
+from tlbcost.run.outcome import region_words
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tlbcost.machines.published_timing import CoreFigures, modelled
-from tlbcost.processors.geometry import Level, PageSizeGeometry, TlbLevel
-from tlbcost.processors.published import PublishedCore
+from tlbcost.processors.published import Level, PageSizeGeometry, PublishedCore, TlbLevel
 from tlbcost.simulator.core import Core
 
 # Levels that data go through: those of code alone hardly matter.

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import TableFormat, read_table
+from tlbcost.common.formats import TableFormat, read_table
 from tlbcost.copies.run import Also, reason_of
 from tlbcost.measured.record import MeasuredGain, mean_of_copies, repeated
 

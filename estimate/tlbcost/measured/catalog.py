@@ -17,11 +17,9 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.sudo import calling_user
 from tlbcost.measured.method import AS_IT_RUNS, Method, base_environment, setting
 from tlbcost.memory import smaps
-from tlbcost.system import glibc, hints, hugetlb
-from tlbcost.system.glibc import TUNABLES
-from tlbcost.system.huge_pages import process_disabled
-from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
-from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
+from tlbcost.system import hints, huge_pages, machine
+from tlbcost.system.huge_pages import default_page_bytes, free_pages, pool_pages, process_disabled
+from tlbcost.system.machine import POOLS, THP, TUNABLES, huge_page_bytes, thp_mode
 from tlbcost.thp import program as thp
 
 if TYPE_CHECKING:
@@ -83,8 +81,8 @@ def auto(run: Run, *, heeds_tunables: bool = True) -> tuple[Method, str]:
     `heeds_tunables`: most of the program's memory is of a malloc that those of glibc reach. Raises
     TlbcostError with exit code 4 if there is no method.
     """
-    version, mode, size = glibc.glibc_version(), thp_mode(), default_page_bytes()
-    tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB and heeds_tunables
+    version, mode, size = machine.glibc_version(), thp_mode(), default_page_bytes()
+    tunable = version is not None and version >= machine.FIRST_WITH_HUGETLB and heeds_tunables
     if tunable and size is not None and free_pages(size) >= pool_pages(run.max_rss_bytes, size):
         return named("glibc-hugetlb"), (
             f"{free_pages(size)} huge pages of {units.size(size)} are free, which hold all that "
@@ -171,9 +169,13 @@ def _switches(seen: Seen) -> list[Method]:
     if malloc is None or malloc.variable is None:
         return []
     if malloc.name == "glibc":
-        version = glibc.glibc_version()
+        version = machine.glibc_version()
         by_malloc = sum(mapping.anonymous_bytes for mapping in mapped if _is_glibcs(mapping))
-        if version is None or version < glibc.FIRST_WITH_HUGETLB or 2 * by_malloc < sizes[largest]:
+        if (
+            version is None
+            or version < machine.FIRST_WITH_HUGETLB
+            or 2 * by_malloc < sizes[largest]
+        ):
             return []
         return [_glibc_thp()]
     value = "thp:always,metadata_thp:auto" if malloc.name == "jemalloc" else "1"
@@ -188,8 +190,8 @@ def _is_glibcs(mapping: smaps.Mapping) -> bool:
 
 
 def _check_tunable(name: str) -> None:
-    version = glibc.glibc_version()
-    if version is None or version < glibc.FIRST_WITH_HUGETLB:
+    version = machine.glibc_version()
+    if version is None or version < machine.FIRST_WITH_HUGETLB:
         found = f"glibc {version[0]}.{version[1]}" if version else "not glibc"
         raise TlbcostError(
             f"{name} needs glibc 2.35, whose malloc can be asked for huge pages; here is {found}",
@@ -203,10 +205,10 @@ def _glibc_thp() -> Method:
     _check_thp("glibc-thp")
     return Method(
         "glibc-thp",
-        f"malloc asks for transparent huge pages ({glibc.HUGETLB}=1)",
+        f"malloc asks for transparent huge pages ({machine.HUGETLB_TUNABLE}=1)",
         "malloc",
         huge_page_bytes(),
-        {TUNABLES: f"{glibc.HUGETLB}=1"},
+        {TUNABLES: f"{machine.HUGETLB_TUNABLE}=1"},
         settings=_on_request(),
     )
 
@@ -217,10 +219,10 @@ def _glibc_hugetlb(name: str, size: int | None) -> Method:
     value = 2 if size is None else size
     return Method(
         name,
-        f"malloc takes {units.size(pool)} pages from the pool ({glibc.HUGETLB}={value})",
+        f"malloc takes {units.size(pool)} pages from the pool ({machine.HUGETLB_TUNABLE}={value})",
         "malloc",
         pool,
-        {TUNABLES: f"{glibc.HUGETLB}={value}"},
+        {TUNABLES: f"{machine.HUGETLB_TUNABLE}={value}"},
         pool_bytes=pool,
     )
 
@@ -297,9 +299,9 @@ def _hugectl(options: list[str]) -> Method:
         )
     environment: dict[str, str] = {}
     notes: tuple[str, ...] = ()
-    version = glibc.glibc_version()
-    if "--heap" in kinds and version is not None and version >= glibc.FIRST_WITH_HUGETLB:
-        environment[TUNABLES] = f"{glibc.HUGETLB}={2 if size is None else size}"
+    version = machine.glibc_version()
+    if "--heap" in kinds and version is not None and version >= machine.FIRST_WITH_HUGETLB:
+        environment[TUNABLES] = f"{machine.HUGETLB_TUNABLE}={2 if size is None else size}"
         notes = (
             f"hugectl --heap alone does nothing on glibc {version[0]}.{version[1]}, which lacks "
             f"the hook that it needs: {TUNABLES}={environment[TUNABLES]} was set with it",
@@ -360,7 +362,7 @@ def _check_thp(name: str) -> None:
 def _check_pool_size(name: str, size: int | None) -> int:
     """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
     pool = size or default_page_bytes() or huge_page_bytes()
-    if pool is None or pool not in hugetlb.sizes():
+    if pool is None or pool not in huge_pages.sizes():
         raise TlbcostError(
             f"{name}: this kernel has no pool of "
             + (f"{units.size(pool)} pages" if pool else "huge pages"),

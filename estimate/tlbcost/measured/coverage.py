@@ -11,9 +11,8 @@ from tlbcost.common import units
 from tlbcost.measured.method import Method, setting
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
-from tlbcost.system import hugetlb
-from tlbcost.system.glibc import TUNABLES
-from tlbcost.system.machine import THP, huge_page_bytes, thp_mode
+from tlbcost.system import huge_pages
+from tlbcost.system.machine import THP, TUNABLES, huge_page_bytes, thp_mode
 
 # Less than this part of the memory that a method should reach on huge pages is no trial of them.
 PROVEN_FRACTION = 0.5
@@ -162,7 +161,7 @@ def _why_not_transparent(part: MemoryPart, method: Method, backing: PeakMemory) 
 def _pool(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     assert method.pool_bytes is not None
     size = method.pool_bytes
-    pages = hugetlb.pool(size).pages
+    pages = huge_pages.pool(size).pages
     needed = backing.reachable_bytes(method.reach)
     if pages is not None and pages * size < needed:
         return (

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.system import glibc, hints, hugetlb
+from tlbcost.system import hints, huge_pages, machine
 from tlbcost.system.environment import joined
-from tlbcost.system.glibc import TUNABLES
-from tlbcost.system.machine import read_line, selected
+from tlbcost.system.machine import TUNABLES, read_line, selected
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
@@ -73,16 +72,16 @@ class Method:
         self._change(settings)
         if self.pool_bytes is None:
             return
-        pages = hugetlb.pool_pages(run.max_rss_bytes, self.pool_bytes)
+        pages = huge_pages.pool_pages(run.max_rss_bytes, self.pool_bytes)
         if settings is not None:
             settings.reserve(self.pool_bytes, pages)
             if self.mount:
                 settings.mount_hugetlbfs(self.pool_bytes)
             return
-        free = hugetlb.free_pages(self.pool_bytes)
+        free = huge_pages.free_pages(self.pool_bytes)
         if free < pages:
             command = (
-                f"tlbcost pool reserve --page-size {hugetlb.size_name(self.pool_bytes)} {pages}"
+                f"tlbcost pool reserve --page-size {huge_pages.size_name(self.pool_bytes)} {pages}"
             )
             raise TlbcostError(
                 f"{self.name} needs {pages} free huge pages of {units.size(self.pool_bytes)}, "
@@ -117,8 +116,12 @@ def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
     environment = dict(os.environ)
     notes = []
     tunables = environment.get(TUNABLES, "")
-    if glibc.tunable(tunables, glibc.HUGETLB) not in (None, "0"):
-        kept = [part for part in tunables.split(":") if part.partition("=")[0] != glibc.HUGETLB]
+    if machine.tunable(tunables, machine.HUGETLB_TUNABLE) not in (None, "0"):
+        kept = [
+            part
+            for part in tunables.split(":")
+            if part.partition("=")[0] != machine.HUGETLB_TUNABLE
+        ]
         environment[TUNABLES] = ":".join(kept)
         notes.append(f"{TUNABLES} asks for huge pages here; that is left out")
     present = [name for name in _ASKING if environment.pop(name, None) is not None]

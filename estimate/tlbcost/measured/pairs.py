@@ -21,11 +21,11 @@ from tlbcost.common.progress import RunProgress, say
 from tlbcost.measured.method import Method, base_environment
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
-from tlbcost.run import program
+from tlbcost.run import launch
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, has_room, objection, run_in_turns
-from tlbcost.system.balloon import reports_free_pages
+from tlbcost.system.machine import reports_free_pages
 
 # Linux 5.14.
 _MADV_POPULATE_WRITE = 23
@@ -163,7 +163,7 @@ class PairRunner:
             self._launcher.transparent = inherited
             backing = sampler.stop()
         if outcome.exec_errno is not None:
-            raise program.start_failure(argv[0], self._path, outcome.exec_errno)
+            raise launch.start_failure(argv[0], self._path, outcome.exec_errno)
         if outcome.code != self._code or outcome.run is None:
             raise self._failure(outcome, method)
         return Witnessed(outcome.run, backing, "" if backing else sampler.why_not)

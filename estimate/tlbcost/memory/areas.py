@@ -14,7 +14,7 @@ from tlbcost.common.document import doc
 from tlbcost.memory.eligibility import Reason, Standing, backing_of, kind_of, stand
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.memory.smaps import Mapping
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry, SourceKind
+from tlbcost.processors.published import Geometry, PageSizeGeometry, SourceKind
 from tlbcost.system.huge_pages import HugeSettings
 
 

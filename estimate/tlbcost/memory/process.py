@@ -23,8 +23,7 @@ from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, Reaches, areas_of
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.smaps import Mapping
-from tlbcost.run.launch import Launcher
-from tlbcost.run.program import resolve, start_failure
+from tlbcost.run.launch import Launcher, resolve, start_failure
 from tlbcost.system import hints, process
 from tlbcost.system.huge_pages import huge_settings, process_disabled
 

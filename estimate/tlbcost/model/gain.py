@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The predicted gain, the result of every model, and its verdict.
+"""The predicted gain and its verdict, and the gain by the measured share of cycles in page walks.
 
 Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
+
+Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); doc/model.md
+has their meaning and sources.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
+from types import MappingProxyType
 from typing import Literal, get_args
 
-from tlbcost.calibration.records import PageCosts
-from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre, median_bounds
+from tlbcost.calibration.records import PageCosts, missing_costs, with_substitutes
+from tlbcost.common.interval import Interval, centre, median_bounds
+from tlbcost.counters.count_tool import PartialSum, only_of_code
+from tlbcost.counters.event_counts import EventCounts
 from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
@@ -161,3 +167,307 @@ def verdict(
     if expected.low + fault_low >= WORTHWHILE_FRACTION:
         return "worth_trying"
     return "not_proven"
+
+
+# How the share of the cycles was obtained, best first.
+Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles"]
+# Fitted to the single-socket pairs of data/published by bench/published_gains.py, which compares
+# them with other forms, too (doc/published-gains.md).
+# Of the walk share on base pages: the mean of gain over share, and how far the gain was from that
+# line, over the root of the share, in nine cases of ten from machines that the line was not
+# fitted to.
+SHARE_SLOPE = 0.621
+SHARE_SPREAD = 0.245
+# The same for the walk cycles that huge pages eliminated, as a share of the base run; the slope is
+# that of least absolute errors.
+REMOVED_SLOPE = 0.904
+REMOVED_SPREAD = 0.208
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The share of the counted cycles spent in translation. None: not obtained.
+
+    `data` is the part of loads and stores, or all of it if that of code is not known (`split` is
+    False then). `exposed` is a lower bound. `ept` is the second stage of a virtual machine, if it
+    is counted separately; `total` does not contain it. `missing` are the events whose part is not
+    in `total` because they were not counted.
+    """
+
+    way: Way
+    total: Interval
+    data: Interval
+    split: bool
+    exposed: Interval | None
+    ept: Interval | None
+    capped: bool
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one walk and one hit of the second level cost, in cycles. None: not known."""
+
+    walk_cycles: Interval
+    hit_cycles: Interval | None
+
+
+def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
+    """Calibrated costs in cycles, from the cheapest kind to the most expensive, if any."""
+    if missing_costs(costs):
+        return None
+    priced = with_substitutes(costs, costs)
+    walk = _span(
+        cycles_per_ns, priced.walk_cached_ns, priced.walk_overlapped_ns, priced.walk_serial_ns
+    )
+    hit = _span(cycles_per_ns, priced.stlb_hit_overlapped_ns, priced.stlb_hit_serial_ns)
+    return None if walk is None else Prices(walk, hit)
+
+
+def _span(factor: float, *kinds: Interval | None) -> Interval | None:
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        return None
+    low = factor * min(kind.low for kind in known)
+    high = factor * max(kind.high for kind in known)
+    return Interval(centre(low, high), low, high)
+
+
+def witness(
+    found: Mapping[str, Interval | None],
+    cycles: float | None,
+    prices: Prices | None,
+    partial: Mapping[str, PartialSum] = MappingProxyType({}),
+) -> Witness | None:
+    """What the counts say about translation; None if they do not bound it.
+
+    Cycles with a walk in progress come first, then pending cycles divided by the walkers, then
+    walks times their cost, then what lacks counts of loads or stores (`partial`), then stalls,
+    which are only a lower bound. `cycles` and `prices` are needed for walks times their cost only.
+    """
+    exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
+    candidates = [
+        _by_cycles("walk_cycles", "share", found, partial),
+        _by_cycles("pending_cycles", "pending_share", found, partial),
+        _by_walks(found, cycles, prices, partial),
+    ]
+    seen = [each for each in candidates if each is not None]
+    if seen:
+        # Stable: of those that are equally complete, the best way.
+        best = min(seen, key=lambda each: not only_of_code(each.missing))
+        return replace(best, exposed=exposed, ept=ept)
+    if exposed is not None:
+        return Witness("stall_cycles", exposed, exposed, False, exposed, ept, False)
+    return None
+
+
+def without_spread(seen: Witness) -> Witness:
+    """The same, as if all runs had counted the same; calibrated costs keep their interval."""
+    if seen.way == "walks_times_cost":
+        return seen
+    total, data = (Interval(x.value, x.value, x.value) for x in (seen.total, seen.data))
+    return replace(seen, total=total, data=data)
+
+
+def _by_cycles(
+    way: Way, key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
+) -> Witness | None:
+    """Cycles as counted; if counts are missing, those of the other accesses."""
+    value, missing = _walk_share_sum(key, found, partial)
+    share = _share(value)
+    if share is None:
+        return None
+    # If code's walks are not counted, only the share of data is known.
+    data = _share(found.get("data_share")) if way == "walk_cycles" and not missing else None
+    split = data is not None and found.get("code_share") is not None
+    return Witness(way, share, data or share, split, None, None, share.high >= 1, missing)
+
+
+def _by_walks(
+    found: Mapping[str, Interval | None],
+    cycles: float | None,
+    prices: Prices | None,
+    partial: Mapping[str, PartialSum],
+) -> Witness | None:
+    """Each level at its own cost: walks at that of a walk, second-level hits at that of a hit."""
+    if not cycles or prices is None:
+        return None
+    walks, missing = _walk_share_sum("walks", found, partial)
+    if walks is None:
+        walks, missing = _walk_share_sum("data_walks", found, partial)
+    total = _cost(walks, found.get("hits") or found.get("data_hits"), prices)
+    if total is None:
+        return None
+    split = found.get("walks") is not None and found.get("code_walks") is not None
+    data = _cost(found.get("data_walks"), found.get("data_hits"), prices) if split else None
+    whole = _divided(total, cycles)
+    part = whole if data is None else _divided(data, cycles)
+    capped = total.high > cycles
+    return Witness("walks_times_cost", whole, part, data is not None, None, None, capped, missing)
+
+
+def _walk_share_sum(
+    key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
+) -> tuple[Interval | None, tuple[str, ...]]:
+    """The value of a formula, or of its counted part, and what that lacks."""
+    whole, part = found.get(key), partial.get(key)
+    if whole is not None or part is None:
+        return whole, ()
+    return part.value, part.missing
+
+
+def _cost(walks: Interval | None, hits: Interval | None, prices: Prices) -> Interval | None:
+    if walks is None:
+        return None
+    walk, hit = prices.walk_cycles, prices.hit_cycles
+    low, value, high = walks.low * walk.low, walks.value * walk.value, walks.high * walk.high
+    if hits is not None and hit is not None:
+        low, value, high = (
+            low + hits.low * hit.low, value + hits.value * hit.value, high + hits.high * hit.high
+        )  # fmt: skip
+    return Interval(value, low, high)
+
+
+def _divided(interval: Interval, by: float) -> Interval:
+    low, value, high = (min(1.0, end / by) for end in (interval.low, interval.value, interval.high))
+    return Interval(value, low, high)
+
+
+def _share(interval: Interval | None) -> Interval | None:
+    """A formula's value as a share, clamped to 0 to 1."""
+    if interval is None:
+        return None
+    low, value, high = (
+        min(1.0, max(0.0, end)) for end in (interval.low, interval.value, interval.high)
+    )
+    return Interval(value, low, high)
+
+
+def counted_fraction(counted: EventCounts) -> float | None:
+    """Share of the CPU time that was counted, if times are known: in user mode, user time."""
+    user, system = counted.user_ns, counted.system_ns
+    if user is None or system is None or not user + system:
+        return None
+    return {"user": user, "kernel": system}.get(counted.mode or "both", user + system) / (
+        user + system
+    )
+
+
+def cpu_ns(counted: EventCounts) -> float | None:
+    """CPU time, as of a native run; None: not in the file."""
+    if counted.user_ns is None or counted.system_ns is None:
+        return None
+    return counted.user_ns + counted.system_ns
+
+
+def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Footprint | None:
+    """The memory that a native run shows: its page faults, at most its peak size.
+
+    The pages' density is not known; the lower end assumes twice as many huge pages as would hold
+    them.
+    """
+    if not runs:
+        return None
+    peak = max(run.max_rss_bytes for run in runs) // base_bytes
+    pages = min(int(median([run.minor_faults for run in runs])), peak)
+    dense = -(-pages // pages_per_huge)
+    return Footprint(pages, 2 * dense, dense, 0, peak)
+
+
+def predicted(
+    counted: EventCounts,
+    seen: Witness,
+    runs: Sequence[Run],
+    costs: tuple[PageCosts, PageCosts] | None,
+    memory: Footprint | None,
+    remaining: float | None,
+) -> PredictedGain:
+    """The gain predicted from the counters' share.
+
+    `runs` are the native runs, empty where the counts are from elsewhere. `costs` (base and huge
+    pages) and `memory` are only for the page faults. `remaining` is the part of the translation
+    time that remains on huge pages, by a simulation; None: not known.
+    """
+    part = counted_fraction(counted)
+    scale = 1.0 if part is None else part
+    if remaining is None:
+        expected = expected_from_share(seen.data)
+    else:
+        expected = expected_with_remaining(seen.data, remaining)
+    floor = 0.0 if seen.exposed is None else seen.exposed.low
+    fault = None
+    already = False
+    if runs and memory is not None:
+        already = already_huge(runs, memory)
+        if costs is not None:
+            fault = fault_saving(runs, memory, *costs)
+    expected = expected.scaled(scale)
+    code = _difference(seen.total, seen.data) if seen.split else None
+    high = seen.total.high
+    return PredictedGain(
+        cpu_ns=cpu_ns(counted),
+        wall_ns=counted.wall_ns,
+        base_data_ns=None,
+        base_code_ns=None,
+        huge_data_ns=None,
+        bound_fraction=Interval(high, min(floor, high), high).scaled(scale),
+        bound_capped=seen.capped,
+        expected_fraction=expected,
+        code_fraction=None if code is None else code.scaled(scale),
+        fault_fraction=fault,
+        verdict=verdict(expected, fault, already),
+    )
+
+
+def _difference(total: Interval, data: Interval) -> Interval:
+    ends = sorted(max(0.0, each) for each in (total.low - data.low, total.high - data.high))
+    return Interval(min(max(total.value - data.value, ends[0]), ends[1]), *ends)
+
+
+def expected_from_share(share: Interval | float) -> Interval:
+    """The gain on huge pages as a fraction of the base run, from its walk share alone.
+
+    `share`, 0 to 1, of cycles with a page walk in progress on base pages. The lower end may be
+    negative, as some programs lose. The upper end is at most the share, which is all that can be
+    saved: 1 of the 22 pairs gained over half a percentage point more than that. Raises ValueError
+    if the share is not within 0 and 1.
+    """
+    within = _checked(share)
+    low, high = _band(within, SHARE_SLOPE, SHARE_SPREAD)
+    return Interval(SHARE_SLOPE * within.value, low, min(high, within.high))
+
+
+def expected_with_remaining(share: Interval | float, remaining: float) -> Interval:
+    """The same if it is known what part of the walk cycles remains on huge pages.
+
+    `remaining`: walk cycles on huge pages over those on base pages, by a simulation of both; above
+    1 if huge pages walk more. Raises ValueError if the share is not within 0 and 1, or `remaining`
+    is below 0.
+    """
+    within = _checked(share)
+    if not 0 <= remaining < math.inf:
+        raise ValueError(f"not a part of the walk cycles: {remaining}")
+    went = 1 - remaining
+    ends = sorted((within.low * went, within.high * went))
+    low, high = _band(Interval(within.value * went, *ends), REMOVED_SLOPE, REMOVED_SPREAD)
+    return Interval(REMOVED_SLOPE * within.value * went, low, min(high, within.high))
+
+
+def _checked(share: Interval | float) -> Interval:
+    within = share if isinstance(share, Interval) else Interval(share, share, share)
+    if not 0 <= within.low <= within.high <= 1:
+        raise ValueError(f"not a share: {within}")
+    return within
+
+
+def _band(over: Interval, slope: float, spread: float) -> tuple[float, float]:
+    """The lowest and the highest gain over an interval, at slope * x -+ spread * sqrt(|x|)."""
+    # On each side of zero the band turns at this distance.
+    turn = (spread / (2 * slope)) ** 2
+    points = [over.low, over.high]
+    points += [x for x in (-turn, 0.0, turn) if over.low < x < over.high]
+
+    def edge(sign: float) -> Callable[[float], float]:
+        return lambda x: slope * x + sign * spread * math.sqrt(abs(x))
+
+    return min(map(edge(-1.0), points)), max(map(edge(1.0), points))

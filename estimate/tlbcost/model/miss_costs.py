@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tlbcost.calibration.records import PageCosts, missing_costs, with_substitutes
-from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre
+from tlbcost.common.interval import Interval, centre
 from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, shares, user_time, verdict
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import CODE, DATA, Counts, Footprint, Side

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median_bounds
+from tlbcost.common.interval import Interval, median_bounds
 from tlbcost.copies.record import CopiedRun
 from tlbcost.model.gain import PredictedGain, already_huge, fraction, verdict
 from tlbcost.run.outcome import Run

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, TableFormat, count, parse_table
+from tlbcost.common.formats import Table, TableFormat, count, parse_table
 from tlbcost.run.outcome import Run
 
 TouchKind = Literal["huge", "anonymous", "other"]

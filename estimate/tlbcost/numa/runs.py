@@ -19,7 +19,7 @@ from tlbcost.numa.placement import first_touch, score
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, plan_for, read_placements
 from tlbcost.numa.report import worded
 from tlbcost.numa.study import Study, conclude
-from tlbcost.run import program
+from tlbcost.run import launch
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.outcome import Outcome, check_outcome
 from tlbcost.simulator.geometry import geometry_for
@@ -47,8 +47,8 @@ class NumaRequest:
 def study_placement(request: NumaRequest) -> Study:
     """Run the program natively and simulated. Raises TlbcostError with the code to exit with."""
     with launcher_of(request.prepare) as launcher:
-        path = program.resolve(request.argv[0])
-        program.check_simulatable(path)
+        path = launch.resolve(request.argv[0])
+        launch.check_simulatable(path)
         find_valgrind()
         machine = current_machine()
         calibrated, source = calibration_here(request.calibration)
@@ -87,7 +87,7 @@ def node_placement(
     """First touch on both page sizes; None for one node or no simulation. Raises TlbcostError."""
     if asked is None and (len(machine_nodes()) < 2 or not simulated):
         return None
-    program.check_simulatable(path)
+    launch.check_simulatable(path)
     nodes = choose_nodes(asked)
     assert native.run is not None
     plan = plan_for(native.run, *cache_sizes())
@@ -146,7 +146,7 @@ def _native(
     finally:
         real = None if sampler is None else sampler.stop()
     if outcome.exec_errno is not None:
-        raise program.start_failure(argv[0], path, outcome.exec_errno)
+        raise launch.start_failure(argv[0], path, outcome.exec_errno)
     check_outcome(argv[0], outcome, [], ignore_failure=request.ignore_failure)
     if outcome.run is None:
         raise TlbcostError(f"cannot time {argv[0]}: it wrote no times", None, TOOL_FAILED)

@@ -16,7 +16,7 @@ from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, Pattern
 from tlbcost.pagesizes.published import PublishedFigure, published
 from tlbcost.pagesizes.runs import PageTimes, Places, RunTime
-from tlbcost.processors.geometry import Geometry, Level, TlbLevel
+from tlbcost.processors.published import Geometry, Level, TlbLevel
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.system.machine import Machine
 

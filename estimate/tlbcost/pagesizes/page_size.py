@@ -12,7 +12,7 @@ from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings.change import Settings
-from tlbcost.system import hints, hugetlb
+from tlbcost.system import hints, huge_pages
 from tlbcost.system.machine import THP, huge_page_bytes, thp_mode, thp_sizes
 
 # base: the kernel's smallest; pool: reserved hugetlb pages; transparent: by madvise(2).
@@ -43,8 +43,8 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
     """How to get pages of this size here: from a pool if possible, else by madvise(2)."""
     if n_bytes == base_bytes:
         return PageSupply(n_bytes, "base")
-    pool = n_bytes in hugetlb.sizes()
-    if pool and (hints.is_root() or hugetlb.free_pages(n_bytes)):
+    pool = n_bytes in huge_pages.sizes()
+    if pool and (hints.is_root() or huge_pages.free_pages(n_bytes)):
         return PageSupply(n_bytes, "pool")
     if _transparent_here(n_bytes):
         return PageSupply(n_bytes, "transparent")
@@ -59,10 +59,10 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
             f"transparent pages of {name} are off, and only root can turn them on and prove them",
             hints.again_as_root(),
         )
-    known = sorted({*hugetlb.sizes(), *thp_sizes()})
+    known = sorted({*huge_pages.sizes(), *thp_sizes()})
     return Shortage(
         f"this kernel has no pages of {name}",
-        f"--size with some of {','.join(map(hugetlb.size_name, [base_bytes, *known]))}",
+        f"--size with some of {','.join(map(huge_pages.size_name, [base_bytes, *known]))}",
     )
 
 
@@ -92,7 +92,7 @@ def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
 
 def check_room(size: PageSupply, pages: int) -> None:
     """Refuse pages outside pools that the machine cannot spare: TlbcostError, exit code 4."""
-    spare = hugetlb.spare_bytes()
+    spare = huge_pages.spare_bytes()
     needed = pages * size.page_size_bytes
     if spare is not None and needed > spare:
         raise TlbcostError(

@@ -10,7 +10,7 @@ from typing import Annotated
 from tlbcost.common import formats, paths
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import count, number, read_table
+from tlbcost.common.formats import count, number, read_table
 
 
 @dataclass(frozen=True, slots=True)

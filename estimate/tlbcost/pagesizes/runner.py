@@ -20,8 +20,8 @@ from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, LEAST_GIB, PATTERNS, Pa
 from tlbcost.pagesizes.runs import PageTimes, PatternRun, read_run
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
-from tlbcost.system import hints, hugetlb
-from tlbcost.system.hugetlb import free_pages
+from tlbcost.system import hints, huge_pages
+from tlbcost.system.huge_pages import free_pages
 from tlbcost.system.machine import (
     current_machine,
     huge_page_bytes,
@@ -167,7 +167,7 @@ class Runner:
         wanted = self._most(patterns, size)
         if self.settings is None:
             return min(wanted, free_pages(size.page_size_bytes))
-        spare = hugetlb.spare_bytes()
+        spare = huge_pages.spare_bytes()
         if spare is not None:
             pools = sum(
                 self._most(patterns, o) * o.page_size_bytes for o in others if o.way == "pool"
@@ -205,10 +205,10 @@ class Runner:
             return
         # With that many, the pattern would be scaled to them.
         pages = pattern.pages(n_bytes, LEAST_GIB if n_bytes >= GIB else self.gib)
-        name = hugetlb.size_name(n_bytes)
+        name = huge_pages.size_name(n_bytes)
         command = f"tlbcost pool reserve --page-size {name} {pages - held}"
         raise TlbcostError(
-            f"{hugetlb.describe(pages, n_bytes)} are needed at least, and there are {held}",
+            f"{huge_pages.describe(pages, n_bytes)} are needed at least, and there are {held}",
             "reserve them when the system starts: "
             f"hugepagesz={name} hugepages={pages} on the kernel's command line"
             if self.settings is not None

@@ -14,8 +14,8 @@ from typing import Annotated
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import count, number, parse_table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import count, number, parse_table
 from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import Pattern
 from tlbcost.system import hints

@@ -15,8 +15,8 @@ from typing import Literal, cast
 
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import count, read_table
-from tlbcost.processors.geometry import Level
+from tlbcost.common.formats import count, read_table
+from tlbcost.processors.published import Level
 
 CacheKind = Literal["data", "instruction", "unified"]
 Words = tuple[int, int, int, int]  # eax, ebx, ecx, edx

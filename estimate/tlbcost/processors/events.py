@@ -1,19 +1,125 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What are the counters of a CPU, and what do they mean? One table of data/events."""
+"""The event tables of data/events: which belongs to a CPU, its events and their formulas.
+
+A formula is arithmetic over event names and numbers: `+ - * /`, parentheses, `min(a, b)` and
+`max(a, b)` of two or more. Python parses it and never evaluates it.
+"""
 
 from __future__ import annotations
 
+import ast
+import difflib
+import functools
+import operator
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
-from tlbcost.common import formats
+from tlbcost.common import formats, paths
 from tlbcost.common.document import doc
-from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, read_table
-from tlbcost.processors.cpu_models import Processors, processors
-from tlbcost.processors.formulas import names as names_in
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.formats import Table, count, read_table
+from tlbcost.processors.published import Processors, processors
+from tlbcost.system.machine import Machine
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)"
+    r"|(?P<name>[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+){0,2})"
+    r"|(?P<sign>[-+*/(),]))"
+)
+_OPERATORS: dict[type[ast.operator], Callable[..., float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max}
+
+
+@dataclass(frozen=True, slots=True)
+class _Formula:
+    """Its tree, in which numbers and names are references into `leaves`: `_0`, `_1`..."""
+
+    tree: ast.expr
+    leaves: dict[str, str | float]
+
+
+def evaluate(expression: str, counts: Mapping[str, float]) -> float | None:
+    """The value, or None if a name has no count or something is divided by zero.
+
+    Raises ValueError if the expression is not a formula.
+    """
+    formula = _parse(expression)
+    if not _names(formula) <= counts.keys():
+        return None
+    values = {
+        key: float(counts[leaf]) if isinstance(leaf, str) else leaf
+        for key, leaf in formula.leaves.items()
+    }
+    return _value(formula.tree, values)
+
+
+def names(expression: str) -> set[str]:
+    """The event names in the expression. Raises ValueError if it is not a formula."""
+    return _names(_parse(expression))
+
+
+def _names(formula: _Formula) -> set[str]:
+    return {leaf for leaf in formula.leaves.values() if isinstance(leaf, str)}
+
+
+@functools.cache
+def _parse(expression: str) -> _Formula:
+    words: list[str] = []
+    leaves: dict[str, str | float] = {}
+    at, text = 0, expression.strip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _refused(expression, f"'{text[at:].strip()}' is not expected")
+        at = match.end()
+        word = match[match.lastgroup or 0]
+        if match.lastgroup != "sign" and word not in _FUNCTIONS:
+            leaves[f"_{len(leaves)}"] = float(word) if match["number"] else word
+            word = f"_{len(leaves) - 1}"
+        words.append(word)
+    try:
+        formula = _Formula(ast.parse(" ".join(words), mode="eval").body, leaves)
+        _value(formula.tree, dict.fromkeys(leaves, 1.0))
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise _refused(expression, str(error) or "it is too deep") from error
+    except ValueError as error:
+        raise _refused(expression, str(error)) from error
+    return formula
+
+
+def _value(node: ast.expr, values: Mapping[str, float]) -> float | None:
+    """None: a division by zero. Raises ValueError for anything that is not part of a formula."""
+    if isinstance(node, ast.Name) and node.id in values:
+        return values[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        apply, parts = _OPERATORS[type(node.op)], [node.left, node.right]
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _FUNCTIONS
+        and len(node.args) > 1
+    ):
+        apply, parts = _FUNCTIONS[node.func.id], node.args
+    else:
+        raise ValueError(f"{type(node).__name__} is not part of a formula")
+    found = [_value(part, values) for part in parts]
+    known = [value for value in found if value is not None]
+    if len(known) < len(found) or (apply is operator.truediv and known[1] == 0):
+        return None
+    return apply(*known)
+
+
+def _refused(expression: str, why: str) -> ValueError:
+    return ValueError(f"not a formula: {expression}: {why}")
+
 
 # doc/format.md, "events", says what each one means.
 ROLES = (
@@ -209,7 +315,7 @@ def _check(pmu: Pmu) -> None:
     for key, formula in pmu.formulas.items():
         if key not in FORMULAS:
             raise ValueError(f"no formula is called {key}")
-        missing = names_in(formula) - set(known)
+        missing = names(formula) - set(known)
         if missing:
             raise ValueError(f"formula_{key}: no row for {', '.join(sorted(missing))}")
     for role in pmu.fixed:
@@ -243,3 +349,79 @@ def _hexadecimal(cell: str | None) -> int | None:
     if not re.fullmatch(r"0x[0-9a-f]{1,16}", cell):
         raise ValueError(f"not a hexadecimal number: {cell}")
     return int(cell, 16)
+
+
+_GENERIC = "perf"
+
+
+@functools.cache
+def load_pmu(key: str) -> Pmu:
+    """The table data/events/<key>.tsv. Raises TlbcostError naming the file and the defect."""
+    return read_pmu(paths.data("events", f"{key}.tsv"))
+
+
+def all_pmus() -> list[Pmu]:
+    """All tables, by key."""
+    return [load_pmu(path.stem) for path in sorted(paths.data("events").glob("*.tsv"))]
+
+
+def generic_pmu() -> Pmu:
+    """The kernel's generic and software events, for CPUs without a table."""
+    return load_pmu(_GENERIC)
+
+
+def pmu_of(machine: Machine) -> Pmu | None:
+    """The table of this machine's CPU, or None.
+
+    On a hybrid machine: that of the cores that get work first (Intel's P-cores).
+    """
+    return next((pmu for pmu in all_pmus() if pmu.processors.include(machine)), None)
+
+
+def named(text: str) -> Pmu:
+    """The table of this key, libpfm4 name or alias, whatever the case.
+
+    Raises TlbcostError (usage) with similar names.
+    """
+    known: dict[str, Pmu] = {}
+    for pmu in all_pmus():
+        for name in (pmu.key, pmu.pmu, *pmu.aliases):
+            if name is not None:
+                known.setdefault(name.lower(), pmu)
+    wanted = text.lower().replace(" ", "-").replace("_", "-")
+    for name, pmu in known.items():
+        if wanted == name.replace("_", "-"):
+            return pmu
+    near = difflib.get_close_matches(text.lower(), known, n=4, cutoff=0.5)
+    near += [name for name in known if wanted in name and name not in near][:4]
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    raise TlbcostError(
+        f"no event table is called '{text}'",
+        f"{hint}'tlbcost events --list' lists them",
+        USAGE,
+    )
+
+
+def select(pmu: Pmu, names: Sequence[str]) -> tuple[Event, ...]:
+    """The events of these names, each once, in this order; the kernel's software events too.
+
+    `walk_active_cycles` means every access of it, without those of one page size. Raises
+    TlbcostError (usage) with the valid names.
+    """
+    software = tuple(event for event in generic_pmu().events if event.type == "software")
+    known = pmu.events + tuple(e for e in software if e not in pmu.events)
+    chosen: dict[str, Event] = {}
+    for name in names:
+        found = [
+            event
+            for event in known
+            if name == event.name or (name == event.role and event.page_size_bytes is None)
+        ]
+        if not found:
+            raise TlbcostError(
+                f"no event of {pmu.name} is called '{name}'",
+                "there are " + ", ".join(dict.fromkeys(event.name for event in known)),
+                USAGE,
+            )
+        chosen |= {event.name: event for event in found}
+    return tuple(chosen.values())

@@ -1,20 +1,194 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is published about the TLBs and the pipeline of each core?"""
+"""Published figures of each core: its TLBs, its pipeline, and their sources.
+
+A figure that was not checked against its source has a range of plausible values: whoever uses it
+has to let it vary (doc/format.md, "machine").
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Literal
 
 from tlbcost.common import formats, paths
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, read_table
-from tlbcost.processors.cpu_models import Processors, processors
-from tlbcost.processors.figures import Figure, explanation_of, figures_in, plausible
-from tlbcost.processors.geometry import Level, TlbLevel
+from tlbcost.common.formats import Table, count, read_table
 from tlbcost.system.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """Processors as /proc/cpuinfo describes them; doc/format.md, "machine", has the notation.
+
+    `family`, `models` and `steppings` are None if they do not matter; `vendor` None: the file is
+    not about a particular processor.
+    """
+
+    vendor: str | None
+    family: int | None
+    models: frozenset[int] | None
+    steppings: frozenset[int] | None = None
+
+    def include(self, machine: Machine) -> bool:
+        """Whether this machine's processor is one of them."""
+        vendor, model, stepping = machine.cpu_vendor, machine.cpu_model, machine.cpu_stepping
+        # POWER kernels report no vendor; the version is in "revision: 2.2 (pvr 004e 1202)".
+        power = re.search(r"\(pvr ([0-9a-f]{4}) ", stepping or "")
+        if power:
+            vendor, model = "IBM", f"0x{power[1]}"
+        return (
+            vendor is not None
+            and self.vendor is not None
+            and self.vendor.lower() == vendor.lower()
+            and self.family in (None, _number(machine.cpu_family))
+            and (self.models is None or _number(model) in self.models)
+            and (self.steppings is None or _number(stepping) in (None, *self.steppings))
+        )
+
+
+def processors(table: Table) -> Processors:
+    """The header of a table. Raises ValueError or TlbcostError if it is wrong."""
+    family = table.known("cpu_family")
+    return Processors(
+        vendor=table.known("cpu_vendor"),
+        family=None if family is None else int(family, 0),
+        models=_numbers(table.key("cpu_models")),
+        steppings=_numbers(table.header.get("cpu_steppings", "NA")),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    """A decimal or 0x number as the kernel prints it, else None."""
+    try:
+        return None if text is None else int(text, 0)
+    except ValueError:
+        return None
+
+
+def _numbers(text: str) -> frozenset[int] | None:
+    """Numbers and ranges such as `16-31`, separated by commas; None for NA."""
+    return None if text == "NA" else frozenset(_ranges(text))
+
+
+def _ranges(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        low, _, high = part.strip().partition("-")
+        yield from range(int(low, 0), int(high or low, 0) + 1)
+
+
+_PREFIX = "core_"
+_BETWEEN = ".."
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure; its unit is in its name. `low` and `high` equal `value` if it is verified."""
+
+    value: float
+    source: str
+    explanation: str
+    verified: bool
+    low: float
+    high: float
+
+
+def explanation_of(table: Table, source: str) -> str:
+    """What a source is; several that agree are joined by +."""
+    return "; ".join(table.key(f"source_{key}") for key in source.split("+"))
+
+
+def plausible(text: str, value: float, *, verified: bool) -> tuple[float, float]:
+    """A range `low..high` around a value. Raises ValueError; verified figures have none."""
+    if verified:
+        if text not in ("", "NA"):
+            raise ValueError(f"a verified figure has no range: {text}")
+        return value, value
+    low, between, high = text.partition(_BETWEEN)
+    if not between or not float(low) <= value <= float(high):
+        raise ValueError(f"not a range around {value:g}: {text or 'none'}")
+    return float(low), float(high)
+
+
+def figures_in(table: Table) -> Mapping[str, Figure]:
+    """The `core_...` lines of a machine file, without the prefix. Raises ValueError."""
+    found = {}
+    for key, text in table.header.items():
+        name = key.removeprefix(_PREFIX)
+        if name == key:
+            continue
+        try:
+            value, source, verified, *between = text.split()
+            if verified not in ("yes", "no") or len(between) > 1:
+                raise ValueError(verified)
+            number, sure = float(value.split(":")[0]), verified == "yes"
+            low, high = plausible("".join(between), number, verified=sure)
+        except ValueError as error:
+            form = "'value source yes' or 'value source no low..high'"
+            raise ValueError(f"not {form}: {key}: {text}: {error}") from error
+        found[name] = Figure(number, source, explanation_of(table, source), sure, low, high)
+    return found
+
+
+@cache
+def assumed() -> Mapping[str, Figure]:
+    """Figures that hardly any vendor publishes, as assumed of a core whose file lacks them."""
+    return figures_in(read_table(paths.data("assumed.tsv"), formats.MACHINE))
+
+
+Level = Literal["dtlb", "dtlb_store", "itlb", "stlb"]
+SourceKind = Literal["measured", "published", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TlbLevel:
+    """Geometry of one TLB level for one page size; fully associative if ways == entries."""
+
+    entries: Annotated[int, doc("how many it holds", minimum=1)]
+    ways: Annotated[int, doc("its associativity; as many as entries: fully", minimum=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageSizeGeometry:
+    """The TLBs that serve one page size. `None`: that level does not hold this page size.
+
+    `entry_bytes` is what one entry covers where that is less than a page: under a hypervisor that
+    backs its guest with smaller pages. Misses are then those of pages of `entry_bytes`.
+    """
+
+    page_size_bytes: int
+    dtlb: TlbLevel
+    itlb: TlbLevel
+    stlb: TlbLevel | None
+    entry_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSource:
+    """The source of a TLB level's figures; `confirmed`: published, and the measurement agrees."""
+
+    kind: SourceKind
+    sentence: str
+    confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The TLBs to simulate, and for each level where its figures come from.
+
+    `sources` is keyed by the level and its page size in bytes. `stlb_folded`: the set of an STLB
+    entry is its page number xored with the number's next higher bits.
+    """
+
+    base: PageSizeGeometry
+    huge: PageSizeGeometry
+    sources: dict[tuple[Level, int], LevelSource] = field(default_factory=dict)
+    stlb_folded: bool = False
+
 
 LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be done on this system about memory whose page walks cost time, and at what cost?
+"""Advice about memory whose page walks cost time: what can be done, and at what cost.
 
 The remedy follows from who allocates the memory. Only remedies that work here are given. Nothing
 is changed: each is text to type or to write.
@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from tlbcost.allocators.owner import Owner, owner_of, words_of
 from tlbcost.allocators.recognise import Program, program_of
 from tlbcost.attribution.shares import RegionShare
-from tlbcost.memory.eligibility import Standing, stand
+from tlbcost.common.document import Part, doc, part_of
+from tlbcost.memory.eligibility import Reason, Standing, stand
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.remedies import anonymous, malloc, segments, shared_memory, switches
-from tlbcost.remedies.remedy import Remedy
-from tlbcost.remedies.situation import Situation
+from tlbcost.remedies import anonymous, segments, switches
+from tlbcost.remedies.remedy import Remedy, Situation
 
 # What is worth a remedy: that may be this much of the run time, or else of the walks.
 _LEAST_GAIN_FRACTION = 0.01
@@ -85,7 +86,7 @@ def advise(regions: Sequence[RegionShare], situation: Situation) -> tuple[Advice
         # Memory of one allocator is served at once, except that of threads' arenas.
         served = f"{region.kind} {region.name} {region.code}"
         if region.kind in ("heap", "anonymous"):
-            served = f"{owner} {malloc.is_arena(region)}"
+            served = f"{owner} {anonymous.is_arena(region)}"
         key = (region.program, served)
         groups.setdefault(key, []).append(region)
         owners[key] = owner
@@ -120,7 +121,7 @@ def _advice(regions: tuple[RegionShare, ...], owner: Owner | None, situation: Si
     elif first.kind in ("tmpfs", "memfd", "sysv", "shared"):
         found = [
             *switches.remedies_for(regions, owner, program, situation),
-            *shared_memory.remedies_for(first, standing, situation),
+            *segments.shared_remedies_for(first, standing, situation),
         ]
     else:
         found = segments.remedies_for(first, program, standing, situation)
@@ -154,7 +155,7 @@ def _anonymous(
     refused |= program.secure
     of_its_malloc: list[Remedy] = []
     if program.malloc is not None and owner == program.malloc.name and not refused:
-        of_its_malloc = malloc.remedies_for(regions, program.malloc, situation)
+        of_its_malloc = anonymous.malloc_remedies_for(regions, program.malloc, situation)
     found = [
         *of_its_malloc,
         *switches.remedies_for(regions, owner, program, situation),
@@ -170,3 +171,49 @@ def _need(remedy: Remedy) -> int:
         # Another malloc for Python's objects takes time; tlbcost's own way does not.
         return 2 if remedy.pages == "pool" else int(remedy.caution is not None)
     return {"setting": 3, "server": 4, "code": 5, "build": 6}[remedy.form]
+
+
+class RegionName(Part, frozen=True, kw_only=True):
+    """Memory that one advice is about."""
+
+    name: Annotated[str, doc("its path, or what it is called")]
+    kind: Annotated[MemoryKind, doc("what kind of memory it is")]
+    code: Annotated[bool, doc("it is code")]
+
+
+class Caution(Part, frozen=True, kw_only=True):
+    """What makers of the program advise."""
+
+    words: Annotated[str, doc("the advice")]
+    source: Annotated[str, doc("address of the documentation")]
+
+
+class AdvicePart(Part, frozen=True, kw_only=True):
+    """What to do about memory that the same remedies serve."""
+
+    program: Annotated[str, doc("the executable")]
+    regions: Annotated[list[RegionName], doc("the memory", minItems=1)]
+    allocated_by: Annotated[str | None, doc("who allocated it; null: not known, or not allocated")]
+    page_bytes: Annotated[int | None, doc("of the pages that held most of it")]
+    thp_eligible: Annotated[bool | None, doc("the kernel may put it on transparent huge pages")]
+    reason: Annotated[Reason | None, doc("why it is not on huge pages, or that it is")]
+    why_not_huge: Annotated[str | None, doc("the same in words")]
+    no_remedy: Annotated[str | None, doc("why there is no remedy, where there is none")]
+    cautions: Annotated[list[Caution], doc("what makers of the program advise")]
+    remedies: Annotated[tuple[Remedy, ...], doc("the simplest first")]
+
+
+def advice_part(advice: Advice) -> AdvicePart:
+    standing = advice.standing
+    return AdvicePart(
+        program=advice.regions[0].program,
+        regions=[part_of(RegionName, region) for region in advice.regions],
+        allocated_by=advice.allocated_by,
+        page_bytes=standing.page_bytes if standing else None,
+        thp_eligible=standing.eligible if standing else None,
+        reason=standing.reason if standing else None,
+        why_not_huge=standing.words if standing else None,
+        no_remedy=advice.none,
+        cautions=[Caution(words=words, source=source) for words, source in advice.cautions],
+        remedies=advice.remedies,
+    )

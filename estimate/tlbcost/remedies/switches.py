@@ -12,17 +12,20 @@ from tlbcost.allocators.owner import Owner
 from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import formats, names, paths
-from tlbcost.common.table import read_table
-from tlbcost.remedies.remedy import Remedy, allowing, pooled, transparent
-from tlbcost.remedies.situation import (
+from tlbcost.common.formats import read_table
+from tlbcost.remedies.remedy import (
+    Remedy,
     Situation,
+    allowing,
     environment_with,
     own_command,
+    pooled,
+    transparent,
     trial_by_environment,
     with_environment,
 )
 from tlbcost.system import hints
-from tlbcost.system.glibc import FIRST_WITH_HUGETLB
+from tlbcost.system.machine import FIRST_WITH_HUGETLB
 
 # Read by each Java program, however it is started.
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"

@@ -12,7 +12,7 @@ from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.remedies.document import RegionName
+from tlbcost.remedies.advice import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
 _KINDS: dict[MemoryKind, str] = {

@@ -11,11 +11,11 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import names, units
 from tlbcost.common.units import middle
-from tlbcost.remedies.document import AdvicePart, RegionName
+from tlbcost.remedies.advice import AdvicePart, RegionName
 from tlbcost.remedies.remedy import Remedy, RemedyCost
 from tlbcost.report.facts import region_of
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
-from tlbcost.run.region import trial_command
+from tlbcost.run.outcome import trial_command
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from tlbcost.measured.record import MeasuredGain
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
 from tlbcost.report.lines import LABEL, cut, labelled, wrapped
 from tlbcost.report.remedies import command_lines, program_line
-from tlbcost.run.region import region_words
+from tlbcost.run.outcome import region_words
 
 _MOST_LINES = 24
 # Of what is not worth it, less is to be said.

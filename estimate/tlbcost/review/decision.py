@@ -18,7 +18,7 @@ from tlbcost.common.document import now
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.machines.document import MachineEstimateDocument
-from tlbcost.remedies.document import AdvicePart
+from tlbcost.remedies.advice import AdvicePart
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.regions import split, worth_a_line
 from tlbcost.review.deployment import snippets

@@ -15,10 +15,10 @@ import msgspec
 from tlbcost.calibration.file import parse_calibration
 from tlbcost.common.document import Part, doc, now, to_json
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import version
 from tlbcost.common.progress import say
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.review.execution import Interrupted, run_task
 from tlbcost.review.plan import MachineType, Service

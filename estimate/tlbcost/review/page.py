@@ -19,10 +19,10 @@ from tlbcost.calibration.other_sources import reported_figures
 from tlbcost.calibration.records import Access, Calibration, Obtained, find
 from tlbcost.common import names, units
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import data
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.report.regions import code_words, on_pages, title
 from tlbcost.report.remedies import cost_words

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from tlbcost.common.causes import hint_for
 from tlbcost.common.document import from_json, to_json
-from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.common.files import lock_file
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError, hint_for
+from tlbcost.common.files import lock_file, temporary_folder
 from tlbcost.common.output import write_file
 from tlbcost.common.progress import is_quiet, say
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.review.execution import run_task
 from tlbcost.review.task import Task, TaskResult

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tlbcost.common.errors import FAILED, SIGNAL_BASE, TlbcostError
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.progress import say
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.review.errand import WANTED
 from tlbcost.review.scheduler import (
     CONNECT_S,

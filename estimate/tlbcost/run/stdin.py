@@ -13,8 +13,7 @@ import threading
 from collections.abc import Iterator
 
 from tlbcost.common import units
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError, hint_for
 
 # The most of a pipe that is kept: what a run reads beyond that cannot be given to the next one.
 LIMIT_BYTES = 1 << 30

@@ -23,8 +23,8 @@ from tlbcost.run import process_tree
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.system.cgroup import memory_limit
 from tlbcost.system.machine import meminfo_bytes
+from tlbcost.system.process import memory_limit
 
 # Long enough that caches, refilled after each change, matter little; short against disturbances.
 TURN_S = 0.04

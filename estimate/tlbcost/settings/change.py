@@ -26,7 +26,7 @@ from tlbcost.common.progress import say
 from tlbcost.common.sudo import calling_user
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change, Owner
-from tlbcost.system import hints, hugetlb
+from tlbcost.system import hints, huge_pages
 from tlbcost.system.machine import sys_path
 from tlbcost.system.process import below_root, children, start_ticks, status, thp_enabled
 
@@ -95,7 +95,7 @@ class Settings:
         With `least`, between that and `pages`. Raises TlbcostError with exit code 4 if there are
         fewer, and then none is kept.
         """
-        hugetlb.check_spare(page_size_bytes, pages)
+        huge_pages.check_spare(page_size_bytes, pages)
         first = len(self._changes)
         try:
             got = self._grow(page_size_bytes, pages)
@@ -110,11 +110,11 @@ class Settings:
             raise
         if got < (pages if least is None else least):
             self._undo(lambda index, _: index >= first)
-            what = hugetlb.describe(pages, page_size_bytes)
+            what = huge_pages.describe(pages, page_size_bytes)
             raise TlbcostError(
                 f"cannot reserve {what}: memory is fragmented, and there were only {got}",
                 "reserve fewer; end programs that use memory; or reserve them at boot: "
-                f"hugepagesz={hugetlb.size_name(page_size_bytes)} hugepages={pages} on the "
+                f"hugepagesz={huge_pages.size_name(page_size_bytes)} hugepages={pages} on the "
                 "kernel's command line",
                 CANNOT_MEASURE,
             )
@@ -126,13 +126,13 @@ class Settings:
         Raises TlbcostError, with exit code 4 if it cannot be mounted.
         """
         user = calling_user()
-        for mount in reversed(hugetlb.mounts()):
+        for mount in reversed(huge_pages.mounts()):
             with contextlib.suppress(OSError):
                 found = sys_path(mount.folder).stat()
                 usable = user is None or found.st_uid == user.uid or found.st_mode & 0o002
                 if mount.page_size_bytes == page_size_bytes and usable:
                     return Path(mount.folder)
-        size = hugetlb.size_name(page_size_bytes)
+        size = huge_pages.size_name(page_size_bytes)
         name = f"{journal.FOLDER}/hugetlbfs-{size}"
         if user is not None:
             name += f"-{user.uid}"
@@ -236,7 +236,7 @@ class Settings:
 
     def _grow(self, page_size_bytes: int, pages: int) -> int:
         """Add pages, as evenly over memory nodes as possible; returns how many there were."""
-        files = hugetlb.size_files(page_size_bytes)
+        files = huge_pages.size_files(page_size_bytes)
         missing = pages
         shares = [(file, len(files) - i) for i, file in enumerate(files)]
         for file, parts in [*shares, *((file, 1) for file in files[: len(files) - 1])]:
@@ -409,7 +409,7 @@ def _surplus(path: str) -> int:
 
 def _unmount(change: Change, announce: Announce) -> Change | None:
     folder = change.after
-    if any(mount.folder == folder for mount in hugetlb.mounts()):
+    if any(mount.folder == folder for mount in huge_pages.mounts()):
         try:
             done = subprocess.run(["umount", folder], capture_output=True, text=True, check=False)
             why = done.stderr.strip() if done.returncode else None

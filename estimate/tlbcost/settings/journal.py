@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError, hint_for
 from tlbcost.common.files import Place, new_file
 from tlbcost.system import process
 from tlbcost.system.machine import sys_path

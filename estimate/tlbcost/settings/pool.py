@@ -11,11 +11,11 @@ from typing import TextIO
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.files import remove_left, temporary_place
 from tlbcost.common.progress import say
-from tlbcost.common.temporary import remove_left, temporary_place
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Change, read_journal
-from tlbcost.system import hints, hugetlb
+from tlbcost.system import hints, huge_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class PoolRequest:
 
 def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
     """Reserve pages for `program`, or for good; returns its exit code. Raises TlbcostError."""
-    size = request.page_size_bytes or hugetlb.default_page_bytes()
+    size = request.page_size_bytes or huge_pages.default_page_bytes()
     if size is None:
         raise TlbcostError(
             "cannot reserve huge pages: this kernel has no pools", None, CANNOT_MEASURE
@@ -68,24 +68,24 @@ def restore() -> int:
 
 def print_status(file: TextIO) -> None:
     """Print the pools, where hugetlbfs is mounted, and what tlbcost changed. Needs no root."""
-    sizes = hugetlb.sizes()
+    sizes = huge_pages.sizes()
     if not sizes:
         print("This kernel has no pools of huge pages.", file=file)
     else:
         rows = table("page size", "pages", "free", "reserved", "surplus")
         for size in sizes:
-            pool = hugetlb.pool(size)
+            pool = huge_pages.pool(size)
             counts = (pool.pages, pool.free, pool.reserved, pool.surplus)
             rows.add_row(
                 units.size(size), *(units.NOT_OBTAINED if n is None else str(n) for n in counts)
             )
         print_whole(lambda console: console.print(rows), file)
     print(file=file)
-    for mount in hugetlb.mounts():
+    for mount in huge_pages.mounts():
         known = mount.page_size_bytes
         size_text = units.NOT_OBTAINED if known is None else units.size(known)
         print(f"hugetlbfs of {size_text} pages is mounted on {mount.folder}", file=file)
-    if not hugetlb.mounts():
+    if not huge_pages.mounts():
         print("No hugetlbfs is mounted.", file=file)
     try:
         changes = read_journal()

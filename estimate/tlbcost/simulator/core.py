@@ -17,9 +17,15 @@ from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages
-from tlbcost.processors.figures import assumed
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
-from tlbcost.processors.published import Pipeline, PublishedCore, published
+from tlbcost.processors.published import (
+    Geometry,
+    PageSizeGeometry,
+    Pipeline,
+    PublishedCore,
+    TlbLevel,
+    assumed,
+    published,
+)
 from tlbcost.system.machine import Machine
 
 # Used where nothing is published: a core of the late 2010s.

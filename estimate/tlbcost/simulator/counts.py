@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, counts_in, read_table, required_count
+from tlbcost.common.formats import Table, count, counts_in, read_table, required_count
 
 Side = Literal["load", "store", "fetch"]
 SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}

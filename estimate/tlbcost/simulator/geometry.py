@@ -11,8 +11,17 @@ from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.memory.areas import Reaches, reaches_of
-from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
-from tlbcost.processors.published import AGREEMENT_FRACTION, LEVELS, PublishedCore, published
+from tlbcost.processors.published import (
+    AGREEMENT_FRACTION,
+    LEVELS,
+    Geometry,
+    Level,
+    LevelSource,
+    PageSizeGeometry,
+    PublishedCore,
+    TlbLevel,
+    published,
+)
 from tlbcost.system.machine import Machine, huge_page_or_assumed
 
 # Measured entries may be changed by this share to make whole sets.

@@ -15,7 +15,7 @@ from typing import Annotated
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, TableFormat, count, counts_in, read_table, required_count
+from tlbcost.common.formats import Table, TableFormat, count, counts_in, read_table, required_count
 
 
 @dataclass(frozen=True, slots=True)

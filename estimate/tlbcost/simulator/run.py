@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.files import remove_left, temporary_place
 from tlbcost.common.progress import Progress, Tick
-from tlbcost.common.temporary import remove_left, temporary_place
-from tlbcost.processors.geometry import Geometry, TlbLevel
+from tlbcost.processors.published import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, describe_limit
 from tlbcost.simulator.counts import ProcessCounts, read_counts

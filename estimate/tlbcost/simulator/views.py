@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, counts_in, read_table, required_count
-from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
+from tlbcost.common.formats import Table, counts_in, read_table, required_count
+from tlbcost.processors.published import PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import SIDES, Side, SideCounts, side_counts
 
 # The simulator's maximum.

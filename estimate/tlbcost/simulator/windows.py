@@ -13,7 +13,7 @@ from statistics import median
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, counts_in, read_table, required_count
+from tlbcost.common.formats import Table, counts_in, read_table, required_count
 from tlbcost.run.outcome import Run
 
 # References in each window, and before it to warm the core's and the caches' state.

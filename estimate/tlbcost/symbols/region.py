@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.run.region import Region, names_of
+from tlbcost.run.outcome import Region, names_of
 from tlbcost.symbols.binutils import demangled, source_lines
 from tlbcost.symbols.elf import ElfObject, damage_errors
 

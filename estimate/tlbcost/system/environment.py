@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tlbcost.system import glibc
+from tlbcost.system import machine
 
 # Variables that hold several options: their separator. In the first kind the last one wins; in
 # LD_PRELOAD the first.
-_LISTS = {glibc.TUNABLES: ":", "JAVA_TOOL_OPTIONS": " "}
+_LISTS = {machine.TUNABLES: ":", "JAVA_TOOL_OPTIONS": " "}
 _JEMALLOC = "MALLOC_CONF"
 
 

@@ -9,8 +9,7 @@ import shlex
 import shutil
 import sys
 
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError, hint_for
 from tlbcost.common.paths import libexec, source_tree
 from tlbcost.system.machine import sys_path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does this system allow on huge pages, and how much is on them?
+"""Huge pages of this system: what it allows, how much is on them, and its pools.
 
 Read below $TLBCOST_ROOT; changes nothing.
 """
@@ -7,16 +7,21 @@ Read below $TLBCOST_ROOT; changes nothing.
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tlbcost.system import filesystems, hugetlb
-from tlbcost.system.filesystems import FileSystem
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.system import filesystems, process
+from tlbcost.system.filesystems import FileSystem, unescaped
 from tlbcost.system.machine import (
+    POOLS,
     THP,
     huge_page_bytes,
+    meminfo_bytes,
     read_line,
     read_number,
     read_text,
@@ -25,6 +30,174 @@ from tlbcost.system.machine import (
     sys_path,
 )
 from tlbcost.system.process import thp_enabled
+
+_NODES = "/sys/devices/system/node"
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+# What huge pages must leave for everything else: the machine still has to run the program.
+_LEAST_LEFT_BYTES = 256 << 20
+_LEAST_LEFT_FRACTION = 0.05
+# What malloc needs beyond the memory of a run on base pages: rounding up in each arena, and blocks
+# that the program never touches.
+_SPARE_FRACTION = 8
+_SPARE_PAGES = 16
+# For pages of this size and above, one is spare.
+_LARGE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool. `pages` includes `surplus`; `reserved` are promised and not touched yet.
+
+    None: the kernel does not report it.
+    """
+
+    page_size_bytes: int
+    pages: int | None
+    free: int | None
+    reserved: int | None
+    surplus: int | None
+
+
+def sizes() -> list[int]:
+    return sizes_below(POOLS)
+
+
+def pool_pages(peak_bytes: int, size: int) -> int:
+    """Huge pages of `size` bytes that hold a program with this peak of resident memory."""
+    needed = math.ceil(peak_bytes / size)
+    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
+    return needed + max(spare, needed // _SPARE_FRACTION)
+
+
+def pool(page_size_bytes: int) -> Pool:
+    files = (pool_file(page_size_bytes, name) for name in ("nr", "free", "resv", "surplus"))
+    return Pool(page_size_bytes, *map(read_number, files))
+
+
+def free_pages(page_size_bytes: int) -> int:
+    """Pages of this size that a program could have now; 0 without such a pool."""
+    names = ("free", "resv", "nr_overcommit", "surplus")
+    free, reserved, over, surplus = (
+        read_number(pool_file(page_size_bytes, name)) or 0 for name in names
+    )
+    return max(free - reserved, 0) + max(over - surplus, 0)
+
+
+def default_page_bytes() -> int | None:
+    return meminfo_bytes("Hugepagesize")
+
+
+def pool_file(page_size_bytes: int, name: str = "nr") -> str:
+    return f"{POOLS}/hugepages-{page_size_bytes >> 10}kB/{name}_hugepages"
+
+
+def size_files(page_size_bytes: int) -> list[str]:
+    """One file, or one for each memory node: a restored sum alone would not restore these."""
+    name = f"hugepages-{page_size_bytes // 1024}kB"
+    found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
+    nodes = sorted(int(path.parts[-4].removeprefix("node")) for path in found)
+    if len(nodes) < 2:
+        return [pool_file(page_size_bytes)]
+    return [f"{_NODES}/node{node}/hugepages/{name}/nr_hugepages" for node in nodes]
+
+
+def spare_bytes() -> int | None:
+    """Bytes that huge pages may use; None if the kernel does not report MemAvailable."""
+    available, total = meminfo_bytes("MemAvailable"), meminfo_bytes("MemTotal")
+    if available is None or total is None:
+        return None
+    left = max(_LEAST_LEFT_BYTES, round(total * _LEAST_LEFT_FRACTION))
+    return max(0, available - left)
+
+
+def cgroup_spare_bytes(page_size_bytes: int) -> int | None:
+    """Bytes of huge pages that this process's cgroups still allow; None: no limit."""
+    name = f"hugetlb.{size_name(page_size_bytes)}B"
+    spare = []
+    for folder, mount, version in process.folders("hugetlb"):
+        for each in (folder, *folder.parents):
+            for part in ("", ".rsvd"):
+                if version == 1:
+                    limit, used = f"{part}.limit_in_bytes", f"{part}.usage_in_bytes"
+                else:
+                    limit, used = f"{part}.max", f"{part}.current"
+                most = process.number_in(each / (name + limit))
+                if most is not None and most < process.NO_LIMIT_BYTES:
+                    now = process.number_in(each / (name + used)) or 0
+                    spare.append(max(0, most - now))
+            if each == mount:
+                break
+    return min(spare) if spare else None
+
+
+def check_spare(page_size_bytes: int, pages: int) -> None:
+    """Refuse pages that the machine cannot spare. Raises TlbcostError with exit code 4."""
+    known = sizes()
+    what = describe(pages, page_size_bytes)
+    if page_size_bytes not in known:
+        raise TlbcostError(
+            f"cannot reserve {what}: this kernel has no pool of that size",
+            "page sizes with a pool here: " + (", ".join(map(size_name, known)) or "none"),
+            CANNOT_MEASURE,
+        )
+    machine = spare_bytes()
+    if machine is None:
+        raise TlbcostError(
+            f"cannot reserve {what}: the kernel does not report MemAvailable, so it is unknown "
+            "how much it can spare",
+            None,
+            CANNOT_MEASURE,
+        )
+    limit = cgroup_spare_bytes(page_size_bytes)
+    for spare, who in ((machine, "this machine"), (limit, "the hugetlb limit of this cgroup")):
+        if spare is not None and spare < pages * page_size_bytes:
+            most = spare // page_size_bytes
+            raise TlbcostError(
+                f"cannot reserve {what}: {who} can spare {most}",
+                "reserve fewer, or give the program a smaller input" if most else None,
+                CANNOT_MEASURE,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted hugetlbfs."""
+
+    folder: str
+    page_size_bytes: int | None
+
+
+def mounts() -> list[Mount]:
+    """The hugetlbfs that are mounted, as this process sees them; the latest last."""
+    found = []
+    for line in (read_text("/proc/self/mounts") or "").splitlines():
+        fields = line.split()
+        if len(fields) < 4 or fields[2] != "hugetlbfs":
+            continue
+        size = re.search(r"(?:^|,)pagesize=(\d+)([KMG])", fields[3])
+        n_bytes = int(size[1]) * _UNITS[size[2]] if size else meminfo_bytes("Hugepagesize")
+        found.append(Mount(unescaped(fields[1]), n_bytes))
+    return found
+
+
+def size_name(page_size_bytes: int) -> str:
+    """'64K', '2M', '1G', as hugeadm and mount(8) write page sizes; cgroups add a B."""
+    for unit in ("G", "M", "K"):
+        if page_size_bytes % _UNITS[unit] == 0:
+            return f"{page_size_bytes // _UNITS[unit]}{unit}"
+    return str(page_size_bytes)
+
+
+def parse_bytes(text: str) -> int | None:
+    """Bytes of '2M', '2MB', '2MiB', '1G'; None if it is no size with a unit."""
+    size = re.fullmatch(r"(\d+)([KMG])(?:i?B)?", text, re.IGNORECASE | re.ASCII)
+    return int(size[1]) * _UNITS[size[2].upper()] if size else None
+
+
+def describe(pages: int, page_size_bytes: int) -> str:
+    """'16 pages of 2 MiB'."""
+    return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
+
 
 _READ_ONLY_FILES = "CONFIG_READ_ONLY_THP_FOR_FS"
 
@@ -47,8 +220,8 @@ class HugeSettings:
     files: bool | None = None
     kernel: tuple[int, int] | None = None
     mounts: tuple[FileSystem, ...] = ()
-    pools: tuple[hugetlb.Pool, ...] = ()
-    hugetlb_mounts: tuple[hugetlb.Mount, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    hugetlb_mounts: tuple[Mount, ...] = ()
 
 
 def huge_settings(pid: int | None = None) -> HugeSettings:
@@ -65,8 +238,8 @@ def huge_settings(pid: int | None = None) -> HugeSettings:
         files=_configured(_READ_ONLY_FILES),
         kernel=(int(kernel[1]), int(kernel[2])) if kernel else None,
         mounts=filesystems.mounted(pid),
-        pools=tuple(hugetlb.pool(each) for each in hugetlb.sizes()),
-        hugetlb_mounts=tuple(hugetlb.mounts()),
+        pools=tuple(pool(each) for each in sizes()),
+        hugetlb_mounts=tuple(mounts()),
     )
 
 

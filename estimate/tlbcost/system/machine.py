@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which machine is this? Everything is read below $TLBCOST_ROOT; None: not known."""
+"""Which machine this is, read below $TLBCOST_ROOT: kernel, C library, hypervisor."""
 
 from __future__ import annotations
 
@@ -212,3 +212,64 @@ def meminfo_bytes(field: str) -> int | None:
     """A field of /proc/meminfo that is in kB, in bytes; None if not known."""
     value = re.search(rf"^{field}:\s+(\d+) kB", read_text("/proc/meminfo") or "", re.MULTILINE)
     return int(value[1]) * 1024 if value else None
+
+
+def emulation(machine: Machine) -> str | None:
+    """What shows that it is emulated, as a clause; None: nothing does."""
+    if machine.cpu_vendor == "0x00":
+        return "its implementer is 0x00, which no maker of Arm CPUs has"
+    if (machine.cpu_name or "").startswith("QEMU TCG CPU"):
+        return f"its name is {machine.cpu_name}"
+    for pmu in sorted(sys_path("/sys/bus/event_source/devices").glob("armv8*")):
+        events = pmu / "events"
+        # PMUv3 demands both of every CPU with a cache; QEMU models no cache.
+        if (events / "cpu_cycles").exists() and not (events / "l1d_cache_refill").exists():
+            return f"its counters ({pmu.name}) count cycles but no cache misses"
+    return None
+
+
+_DEVICES = "/sys/bus/virtio/devices"
+# linux/virtio_ids.h and linux/virtio_balloon.h.
+_BALLOON = "0x0005"
+_REPORTING_BIT = 5
+
+
+def reports_free_pages() -> bool:
+    """Whether a balloon with free page reporting is here; no, where that cannot be read."""
+    for folder in sys_path(_DEVICES).glob("*"):
+        # The features are written from bit 0 on.
+        features = read_line(f"{_DEVICES}/{folder.name}/features") or ""
+        is_balloon = read_line(f"{_DEVICES}/{folder.name}/device") == _BALLOON
+        if is_balloon and features[_REPORTING_BIT : _REPORTING_BIT + 1] == "1":
+            return True
+    return False
+
+
+# The first version with the tunable glibc.malloc.hugetlb.
+FIRST_WITH_HUGETLB = (2, 35)
+# The first version without the hook that `hugectl --heap` needs.
+FIRST_WITHOUT_HOOK = (2, 34)
+
+TUNABLES = "GLIBC_TUNABLES"
+HUGETLB_TUNABLE = "glibc.malloc.hugetlb"
+MMAP_THRESHOLD = "glibc.malloc.mmap_threshold"
+
+
+def glibc_version() -> tuple[int, int] | None:
+    """Major and minor version; None: this C library is not glibc."""
+    try:
+        name = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (OSError, ValueError):
+        return None
+    version = re.match(r"glibc (\d+)\.(\d+)", name)
+    return (int(version[1]), int(version[2])) if version else None
+
+
+def tunable(tunables: str, name: str) -> str | None:
+    """The value of one tunable in GLIBC_TUNABLES; the last one wins, as in glibc."""
+    value = None
+    for part in tunables.split(":"):
+        key, equals, text = part.partition("=")
+        if equals and key == name:
+            value = text
+    return value

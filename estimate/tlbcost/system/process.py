@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read /proc/PID: stat, status, names and children of a process.
+"""/proc/PID of a process, its cgroup's memory limit, and which processes may be traced.
 
 A number means that process of this machine. A folder may be that of a thread, or below
 $TLBCOST_ROOT: see below_root().
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.system.machine import sys_path
+from tlbcost.system import hints
+from tlbcost.system.machine import read_number, read_text, sys_path
 
 Place = int | str
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -146,3 +149,113 @@ def children(pid: int) -> list[int] | None:
 
 def gone(pid: int) -> TlbcostError:
     return TlbcostError(f"there is no process {pid}", "ps -e lists them")
+
+
+PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+# linux/capability.h
+_CAP_SYS_PTRACE = 19
+# The kernel's documentation of Yama: children only, root only, nobody.
+_CHILDREN, _ROOT, _NOBODY = 1, 2, 3
+
+Traceable = Literal["all", "own", "launched", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class TracingRights:
+    """What the kernel asks before one process may trace another.
+
+    `scope`: kernel.yama.ptrace_scope; None: this kernel has no Yama. `privileged`: we have
+    CAP_SYS_PTRACE. `filtered`: we have a seccomp filter, which what we start inherits.
+    """
+
+    scope: int | None
+    privileged: bool
+    filtered: bool
+
+    @property
+    def traceable(self) -> Traceable:
+        """All processes; our own; those that we start; or none."""
+        scope = self.scope or 0
+        if scope >= _NOBODY:
+            return "none"
+        if self.privileged:
+            return "all"
+        if scope >= _ROOT:
+            return "none"
+        return "launched" if scope == _CHILDREN else "own"
+
+    @property
+    def locked(self) -> bool:
+        return (self.scope or 0) >= _NOBODY
+
+
+def tracing_rights() -> TracingRights:
+    own = status(below_root("self"))
+    privileged = hints.is_root()
+    if (effective := own.get("CapEff")) is not None:
+        privileged = bool(int(effective, 16) >> _CAP_SYS_PTRACE & 1)
+    filtered = own.get("Seccomp", "0") != "0"
+    return TracingRights(read_number(PTRACE_SCOPE), privileged, filtered)
+
+
+# Version 1 writes "no limit" as the largest multiple of the page size in 63 bits.
+NO_LIMIT_BYTES = 1 << 60
+# By version: the file with the counter of kills, and the one with the limit.
+_FILES = {1: ("memory.oom_control", "memory.limit_in_bytes"), 2: ("memory.events", "memory.max")}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """State of this process's memory cgroup. `None`: no such figure, or no limit."""
+
+    oom_kills: int | None
+    limit_bytes: int | None
+
+
+def memory_limit() -> MemoryLimit:
+    """The kills so far and the tightest limit of this process's memory cgroup and its ancestors."""
+    for folder, root, version in folders("memory"):
+        kills, limits = _FILES[version]
+        counter = re.search(r"^oom_kill (\d+)$", _text(folder / kills), re.MULTILINE)
+        if counter is None:
+            continue
+        own = [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
+        bound = [limit for each in own if (limit := number_in(each / limits)) is not None]
+        known = [limit for limit in bound if limit < NO_LIMIT_BYTES]
+        return MemoryLimit(int(counter[1]), min(known, default=None))
+    return MemoryLimit(None, None)
+
+
+def folders(controller: str) -> list[tuple[Path, Path, int]]:
+    """(this process's folder, the mount, version of cgroups) for a controller, version 1 first."""
+    groups: dict[str, str] = {}
+    for line in (read_text("/proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    found = []
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if kind[0] == "cgroup" and controller in kind[-1].split(",") and controller in groups:
+            path, version = groups[controller], 1
+        elif kind[0] == "cgroup2" and "" in groups:
+            path, version = groups[""], 2
+        else:
+            continue
+        # A container's mount shows only its own part of the tree.
+        root, mount = fields[3].rstrip("/"), sys_path(fields[4])
+        inside = path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
+        found.append((mount / inside.strip("/"), mount, version))
+    return sorted(found, key=lambda each: each[2])
+
+
+def number_in(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdigit() else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""

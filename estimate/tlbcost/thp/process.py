@@ -10,11 +10,11 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.files import temporary_folder
+from tlbcost.common.formats import counts_in, read_table
 from tlbcost.common.paths import version
-from tlbcost.common.table import counts_in, read_table
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.system import hints, process
-from tlbcost.system.tracing import tracing_rights
+from tlbcost.system.process import tracing_rights
 from tlbcost.thp.program import check_possible
 from tlbcost.thp.reached import Reached
 

@@ -16,11 +16,11 @@ from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.files import temporary_folder
+from tlbcost.common.formats import count, read_table
 from tlbcost.common.paths import version
 from tlbcost.common.sudo import calling_user
-from tlbcost.common.table import count, read_table
-from tlbcost.common.temporary import temporary_folder
-from tlbcost.run.program import resolve, rights_gained, start_failure
+from tlbcost.run.launch import resolve, rights_gained, start_failure
 from tlbcost.system import hints
 from tlbcost.system.machine import THP, thp_mode
 from tlbcost.thp.reached import Reached

@@ -13,7 +13,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.measured.coverage import covered_fraction
 from tlbcost.measured.pairs import Pair
 from tlbcost.model.gain import total_interval
-from tlbcost.run.region import region_words
+from tlbcost.run.outcome import region_words
 from tlbcost.trial.comparison import ProgramTrials, Trial, base_huge_bytes
 
 if TYPE_CHECKING:

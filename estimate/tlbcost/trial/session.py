@@ -30,9 +30,8 @@ from tlbcost.measured.coverage import heeds_tunables
 from tlbcost.measured.method import Method, drop_huge_page_requests
 from tlbcost.measured.pairs import Pair, PairRunner, Witnessed
 from tlbcost.model.gain import PredictedGain
-from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run.launch import Launcher, launcher_of, resolve
 from tlbcost.run.outcome import Run
-from tlbcost.run.program import resolve
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.symbols.region import region_of

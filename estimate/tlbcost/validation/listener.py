@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.sudo import calling_user
-from tlbcost.common.temporary import temporary_folder
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput

@@ -19,16 +19,16 @@ from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
+from tlbcost.common.formats import read_table
 from tlbcost.common.names import program_only
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
-from tlbcost.common.table import read_table
 from tlbcost.measured import catalog
 from tlbcost.measured.method import drop_huge_page_requests
-from tlbcost.run.program import resolve
+from tlbcost.run.launch import resolve
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Announce
-from tlbcost.system import hints, hugetlb
+from tlbcost.system import hints, huge_pages
 from tlbcost.system.machine import current_machine
 from tlbcost.trial.session import program_of, run_trial
 from tlbcost.validation.listener import Listener, listener
@@ -103,7 +103,7 @@ def check_rights(names: Sequence[str], command: str) -> None:
     for name in dict.fromkeys(names):
         method = catalog.named(name)
         pool = method.pool_bytes
-        if method.needs_root or (pool is not None and not hugetlb.free_pages(pool)):
+        if method.needs_root or (pool is not None and not huge_pages.free_pages(pool)):
             raise TlbcostError(
                 f"{name} needs reserved huge pages, or other settings of the "
                 "system, which only root can change",

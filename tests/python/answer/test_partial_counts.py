@@ -16,11 +16,9 @@ from tlbcost.answer.record import CountedPart, Estimate
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.counters.count_findings import formula_values, partial_sums
+from tlbcost.counters.count_tool import formula_values, partial_sums
 from tlbcost.counters.importing.file import import_files, import_text
-from tlbcost.processors.event_tables import all_pmus, load_pmu
-from tlbcost.processors.events import Pmu
-from tlbcost.processors.formulas import evaluate, names
+from tlbcost.processors.events import Pmu, all_pmus, evaluate, load_pmu, names
 
 ZEN = "amd64_fam19h_zen4"
 WALKS = "perf stat -o counts.txt -e cycles:u,instructions:u,r1001008:u,r1001049:u,r1001085:u"

@@ -24,7 +24,7 @@ from tlbcost.common import paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.pmu import Found
-from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
+from tlbcost.processors.events import generic_pmu, load_pmu, select
 
 SCHEMA = SCHEMAS / "estimate.schema.json"
 SIDES = ("load", "store", "fetch")

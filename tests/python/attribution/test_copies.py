@@ -10,7 +10,7 @@ import pytest
 from tlbcost.attribution.code_profile import folded
 from tlbcost.attribution.copies import copied_attributions
 from tlbcost.common import formats
-from tlbcost.common.table import TableFormat
+from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import Weighed, weigh
 from tlbcost.copies.tables import CopyTables, read_tables
 from tlbcost.memory import smaps

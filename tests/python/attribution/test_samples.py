@@ -19,10 +19,9 @@ from tlbcost.attribution.document import attribution_part
 from tlbcost.attribution.samples import FEWEST, Sampled, attribute_samples, sample_misses
 from tlbcost.attribution.shares import Attribution
 from tlbcost.common.console import print_whole
-from tlbcost.counters.samples import Hits, SampleHit
+from tlbcost.counters.profile import Hits, SampleHit
 from tlbcost.memory import smaps
-from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
 from tlbcost.report.regions import print_sampled
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput

@@ -12,10 +12,10 @@ from accuracy_rows import Row
 from builders.tree import TREE
 from tlbcost.common import formats
 from tlbcost.common.document import undescribed
+from tlbcost.common.formats import read_table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import read_table
 from tlbcost.machines.plan import machine_named, named
-from tlbcost.model.walk_share import (
+from tlbcost.model.gain import (
     REMOVED_SLOPE,
     SHARE_SLOPE,
     SHARE_SPREAD,

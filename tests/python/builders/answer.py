@@ -16,7 +16,7 @@ from tlbcost.calibration.records import Calibration, Obtained, PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
 from tlbcost.model.overlap import ModelledWindows
-from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.counts import (
     ProcessCounts,

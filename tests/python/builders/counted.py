@@ -14,7 +14,7 @@ from tlbcost.answer.record import Estimate, Evidence, Surroundings
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.counters.event_counts import EventCount, EventCounts
-from tlbcost.processors.event_tables import load_pmu
+from tlbcost.processors.events import load_pmu
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.run import Simulation
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCount, EventCounts
 from tlbcost.counters.importing.file import import_text
-from tlbcost.processors.event_tables import load_pmu, select
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, load_pmu, select
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 

@@ -19,7 +19,7 @@ from tlbcost.calibration import calibrator
 from tlbcost.calibration.calibrator import Load, load_of, our_turn, run_calibrator, wait_for_quiet
 from tlbcost.common import formats
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.table import Table
+from tlbcost.common.formats import Table
 
 SAMPLES = TREE / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
 # Has the lock, says so, and then does what its standard input says.

@@ -24,8 +24,8 @@ from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
 from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost
 from tlbcost.common import formats
+from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 
 RECORDED = TREE / "data" / "samples"
 KIB, MIB = 1 << 10, 1 << 20

@@ -14,9 +14,8 @@ from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, measure
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import SAMPLES
+from tlbcost.common.formats import SAMPLES, Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 
 BASE, HUGE = 4096, 2 << 20
 

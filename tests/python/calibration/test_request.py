@@ -24,9 +24,8 @@ from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Cost, Extent, Obtained
 from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.formats import SAMPLES
+from tlbcost.common.formats import SAMPLES, Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 from tlbcost.system.machine import current_machine
 
 

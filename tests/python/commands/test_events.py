@@ -21,8 +21,7 @@ from tlbcost.commands import events as command
 from tlbcost.commands.calibrate import page_size
 from tlbcost.commands.numa import caches
 from tlbcost.common.errors import TlbcostError
-from tlbcost.processors.event_tables import all_pmus, generic_pmu
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, all_pmus, generic_pmu
 
 PMUS = all_pmus()
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import (
+from tlbcost.common.formats import (
     TableFormat,
     count,
     format_table,

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tlbcost.common import temporary
+from tlbcost.common import files
 from tlbcost.common.cleanup import Stopped, signals_raise
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.temporary import remove_left, temporary_folder
+from tlbcost.common.files import remove_left, temporary_folder
 
 _OTHER_USER = 65534
 
@@ -35,7 +35,7 @@ def left_by_a_killed_run(scratch: Path) -> Path:
     """A folder as a run leaves it at SIGKILL, with a file in it."""
     code = (
         "import os, signal\n"
-        "from tlbcost.common.temporary import temporary_folder\n"
+        "from tlbcost.common.files import temporary_folder\n"
         "with temporary_folder() as folder:\n"
         "    (folder / 'table').write_text('rows')\n"
         "    print(folder.parent, flush=True)\n"
@@ -185,7 +185,7 @@ def test_a_run_whose_new_folder_is_taken_for_a_left_one_makes_another(
             remove_left(scratch)
         return real(*arguments)
 
-    monkeypatch.setattr(getattr(temporary, module.__name__), name, interrupted)
+    monkeypatch.setattr(getattr(files, module.__name__), name, interrupted)
     with temporary_folder() as folder:
         assert looked
         assert list(scratch.iterdir()) == [folder.parent]

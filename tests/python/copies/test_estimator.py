@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import TableFormat
+from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import (
     most_walks,
     record_of,

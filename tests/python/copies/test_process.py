@@ -12,7 +12,7 @@ from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.copies import process
 from tlbcost.system import hints
 from tlbcost.system import process as files
-from tlbcost.system.tracing import TracingRights
+from tlbcost.system.process import TracingRights
 
 PRIVILEGED = TracingRights(None, True, False)
 ORDINARY = TracingRights(None, False, False)

@@ -10,13 +10,18 @@ from dataclasses import replace
 import pytest
 from builders.counting import ACTIVE, COMPLETED, TRUE, CountingMachine
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
-from tlbcost.counters.count_report import print_counts
+from tlbcost.counters.count_report import print_counts, total_counts
 from tlbcost.counters.count_runs import count_series, count_target
-from tlbcost.counters.count_tool import CountPlan, Reading, Target
-from tlbcost.counters.event_selection import EventRequest, choose_events
-from tlbcost.counters.totals import total_counts
-from tlbcost.processors.event_tables import load_pmu, select
+from tlbcost.counters.count_tool import (
+    CountFindings,
+    CountPlan,
+    Reading,
+    Target,
+    formula_values,
+    relevant,
+)
+from tlbcost.counters.pmu import EventRequest, choose_events
+from tlbcost.processors.events import load_pmu, select
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.system.machine import current_machine
 

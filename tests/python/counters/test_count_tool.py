@@ -10,11 +10,11 @@ import pytest
 from builders.counting import CountingMachine, cycles_of, read
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.count_report import scaled
 from tlbcost.counters.count_runs import count_target
 from tlbcost.counters.count_tool import CountPlan, Target, by_event, parse_readings, probe
 from tlbcost.counters.event_counts import EventCount, EventCounts, merge_sources
-from tlbcost.counters.event_selection import EventRequest, choose_events
-from tlbcost.counters.totals import scaled
+from tlbcost.counters.pmu import EventRequest, choose_events
 from tlbcost.system.machine import Machine
 
 

@@ -8,7 +8,8 @@ from builders.counting import ACTIVE, COMPLETED, CountingMachine
 from builders.tree import MACHINES
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.counters.event_selection import (
+from tlbcost.counters.importing.printed_counts import meaning
+from tlbcost.counters.pmu import (
     EventRequest,
     choose_events,
     choose_pmu,
@@ -19,10 +20,8 @@ from tlbcost.counters.event_selection import (
     perf_name,
     perf_stat,
 )
-from tlbcost.counters.importing.event_names import meaning
 from tlbcost.counters.recording import Pace, event_terms
-from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu, named
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, all_pmus, generic_pmu, load_pmu, named
 
 COUNTS_NO_WALKS = ("arm_ac53", "arm_ac57", "arm_ac72")
 COUNTING = [pmu for pmu in all_pmus() if pmu.key not in COUNTS_NO_WALKS]

@@ -12,15 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.profile import EventSamples, Profile, describe, rows, short_names, to_json
-from tlbcost.counters.samples import (
+from tlbcost.counters.profile import (
+    EventSamples,
     Hits,
+    Profile,
     SampleHit,
     data_tlb,
+    describe,
     hits_of,
     is_from_memory,
     read_hits,
+    rows,
     samples_in,
+    short_names,
+    to_json,
 )
 
 # perf 6.1: software events of a guest; and an IBS sample with the kernel's decoded data source.

@@ -21,8 +21,7 @@ from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import GIB, named, names_of
 from tlbcost.machines.published_timing import figures_of, published_core
 from tlbcost.machines.report import best_first, plain_sentence, print_report, verdict
-from tlbcost.processors.geometry import TlbLevel
-from tlbcost.processors.published import cores
+from tlbcost.processors.published import TlbLevel, cores
 from tlbcost.simulator.counts import SideCounts
 
 

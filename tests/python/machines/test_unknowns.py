@@ -18,9 +18,7 @@ from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import MOST_VARIANTS, named
 from tlbcost.machines.published_timing import figures_of
 from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, unknowns_of
-from tlbcost.processors.figures import assumed
-from tlbcost.processors.geometry import TlbLevel
-from tlbcost.processors.published import cores
+from tlbcost.processors.published import TlbLevel, assumed, cores
 from tlbcost.simulator.views import MOST_VIEWS, ImageViews
 
 

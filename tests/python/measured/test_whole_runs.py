@@ -267,7 +267,7 @@ def test_methods_by_the_memory_of_the_program(
     monkeypatch.undo()
     monkeypatch.setattr(catalog, "thp_mode", lambda: mode)
     monkeypatch.setattr(catalog.hints, "is_root", lambda: root)
-    monkeypatch.setattr(catalog.glibc, "glibc_version", lambda: (2, 36))
+    monkeypatch.setattr(catalog.machine, "glibc_version", lambda: (2, 36))
     monkeypatch.setattr(thp, "is_here", lambda: True)
     found = catalog.candidates([("/bin/sh", each) for each in memory], system=True, traced=True)
     assert [each.name for each in found] == names

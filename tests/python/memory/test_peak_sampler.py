@@ -26,7 +26,7 @@ from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import Settings, system_settings
-from tlbcost.system import glibc
+from tlbcost.system import machine
 from tlbcost.system.machine import huge_page_bytes, thp_mode
 
 pytestmark = [pytest.mark.long, pytest.mark.settings]
@@ -65,7 +65,7 @@ def _sampled(folder: Path, *argv: str | Path, tunable: str | None = None) -> Pea
     """Of a program that has SIZE; for longer where the machine was too busy to see that."""
     environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
     if tunable is not None:
-        environment["GLIBC_TUNABLES"] = f"{glibc.HUGETLB}={tunable}"
+        environment["GLIBC_TUNABLES"] = f"{machine.HUGETLB_TUNABLE}={tunable}"
     launcher = Launcher(folder, ProgramInput(), transparent=True)
     for hold_ms in ("600", "4000"):
         sampler = PeakSampler()
@@ -99,8 +99,8 @@ def _settings(mode: str | None, pool_pages: int = 0) -> Iterator[Settings]:
 
 
 def _needs_tunable() -> None:
-    version = glibc.glibc_version()
-    if version is None or version < glibc.FIRST_WITH_HUGETLB:
+    version = machine.glibc_version()
+    if version is None or version < machine.FIRST_WITH_HUGETLB:
         pytest.skip("needs glibc 2.35")
     if thp_mode() is None or huge_page_bytes() != 2 * MIB:
         pytest.skip("needs huge pages of 2 MiB")

@@ -14,12 +14,12 @@ from builders.tree import GOLDEN, SCHEMAS
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.common.interval import Interval
-from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.count_tool import formula_values
 from tlbcost.counters.event_counts import EventCount, EventCounts, join_runs, merge_sources
 from tlbcost.counters.importing.file import import_file
-from tlbcost.model import walk_share
-from tlbcost.model.walk_share import Prices, expected_from_share, expected_with_remaining, witness
-from tlbcost.processors.event_tables import load_pmu, named
+from tlbcost.model import gain
+from tlbcost.model.gain import Prices, expected_from_share, expected_with_remaining, witness
+from tlbcost.processors.events import load_pmu, named
 
 SCHEMA = SCHEMAS / "estimate.schema.json"
 # Of the sample's run time of 1 s, 0.9 s are user time, which is what was counted.
@@ -53,9 +53,9 @@ def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
 
 
 def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
-    prices = walk_share.Prices(interval(100, 0.5), interval(10, 0.5))
+    prices = gain.Prices(interval(100, 0.5), interval(10, 0.5))
     found = formula_values(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
-    seen = walk_share.witness(found, 3e9, prices)
+    seen = gain.witness(found, 3e9, prices)
     assert seen is not None
     assert seen.way == "walks_times_cost"
     # 10 M walks and 20 M hits of data, 0.1 M each of code
@@ -67,12 +67,12 @@ def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
 
 
 def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
-    seen = walk_share.prices_of(BASE_COSTS, 2.0)
+    seen = gain.prices_of(BASE_COSTS, 2.0)
     assert seen is not None
     # from cached to serial, with their intervals
     assert seen.walk_cycles.low == pytest.approx(2 * 5.0 * 0.9)
     assert seen.walk_cycles.high == pytest.approx(2 * 35.0 * 1.1)
-    assert walk_share.prices_of(replace(BASE_COSTS, walk_serial_ns=None), 2.0) is None
+    assert gain.prices_of(replace(BASE_COSTS, walk_serial_ns=None), 2.0) is None
 
 
 def test_stalls_are_a_lower_bound() -> None:
@@ -152,7 +152,7 @@ def test_without_times_shares_are_of_the_cycles() -> None:
 )
 def test_the_mode_tells_what_the_cycles_stand_for(mode: str | None, part: float) -> None:
     seen = counted(SKL, mode=mode)
-    assert walk_share.counted_fraction(seen) == pytest.approx(part)
+    assert gain.counted_fraction(seen) == pytest.approx(part)
 
 
 def test_page_faults_need_runs_and_costs() -> None:
@@ -162,11 +162,11 @@ def test_page_faults_need_runs_and_costs() -> None:
 
 
 def test_memory_is_that_of_the_page_faults() -> None:
-    memory = walk_share.memory_of([RUN], 4096, 512)
+    memory = gain.memory_of([RUN], 4096, 512)
     assert memory is not None
     assert memory.anonymous_pages == RUN.minor_faults
     assert memory.dense_huge_pages == 137
-    assert walk_share.memory_of([], 4096, 512) is None
+    assert gain.memory_of([], 4096, 512) is None
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_a_count_without_a_role_is_shown_by_its_event() -> None:
 
 def test_a_huge_cost_is_not_needed() -> None:
     bare = replace(HUGE_COSTS, walk_serial_ns=None)
-    seen = walk_share.witness(formula_values(load_pmu("skl").formulas, counted(SKL)), 3e9, None)
+    seen = gain.witness(formula_values(load_pmu("skl").formulas, counted(SKL)), 3e9, None)
     assert seen is not None
-    found = walk_share.predicted(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
+    found = gain.predicted(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
     assert found.fault_fraction is None
     assert MACHINE.base_page_bytes == BASE_COSTS.page_size_bytes
 

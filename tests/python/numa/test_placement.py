@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Cell, format_table
+from tlbcost.common.formats import Cell, format_table
 from tlbcost.numa import carrefour
 from tlbcost.numa.accesses import gather, spread_threads
 from tlbcost.numa.carrefour import IntervalFigures, intervals_of

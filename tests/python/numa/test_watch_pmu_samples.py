@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.samples import Sample
+from tlbcost.counters.profile import Sample
 from tlbcost.numa.watch import pmu_samples
 from tlbcost.numa.watch.pmu_samples import MemoryEvent, PmuSamples, memory_event
 from tlbcost.numa.watch.process import Activity, LiveProcess, node_of_cpus
-from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu
+from tlbcost.processors.events import all_pmus, generic_pmu, load_pmu
 
 PAGE = 4096
 FAULTS = MemoryEvent("pebs", "perf::PAGE-FAULTS", 1, 1, memory_only=True, counts=True)

@@ -30,7 +30,7 @@ from tlbcost.numa.watch.process import (
     promotable,
 )
 from tlbcost.numa.watch.sources import Copies, SamplingCost
-from tlbcost.system.tracing import tracing_rights
+from tlbcost.system.process import tracing_rights
 
 BLOCKS = TREE / "build/workloads/numa-blocks"
 THP = TREE / "build/libexec/tlbcost-thp"

@@ -19,8 +19,8 @@ from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common import formats
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import format_table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import format_table
 from tlbcost.pagesizes.document import PageSizesDocument, document_of, notes, tlbs
 from tlbcost.pagesizes.figure import draw_page_sizes
 from tlbcost.pagesizes.patterns import GIB, PATTERNS

@@ -14,7 +14,7 @@ from builders.page_times import BASE, GIGANTIC, HUGE, pattern
 from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.table import format_table
+from tlbcost.common.formats import format_table
 from tlbcost.pagesizes.page_size import PageSupply, Shortage, supply_of
 from tlbcost.pagesizes.patterns import GIB
 from tlbcost.pagesizes.runner import Runner

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from tlbcost.common import formats, paths
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import read_table
 from tlbcost.processors.cpuid import ReportedCache, ReportedTlb, decode
 
 K4, M2, M4, G1 = 4 << 10, 2 << 20, 4 << 20, 1 << 30

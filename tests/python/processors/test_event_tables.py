@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.processors.event_tables import all_pmus, load_pmu, named, pmu_of, select
-from tlbcost.processors.formulas import evaluate, names
+from tlbcost.processors.events import all_pmus, evaluate, load_pmu, named, names, pmu_of, select
 from tlbcost.processors.published import cores
 from tlbcost.system.machine import Machine
 

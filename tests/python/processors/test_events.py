@@ -10,10 +10,18 @@ from pathlib import Path
 import pytest
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import read_table
-from tlbcost.processors.event_tables import all_pmus, load_pmu, select
-from tlbcost.processors.events import ACCESSES, ROLES, Pmu, read_pmu
-from tlbcost.processors.formulas import evaluate, names
+from tlbcost.common.formats import read_table
+from tlbcost.processors.events import (
+    ACCESSES,
+    ROLES,
+    Pmu,
+    all_pmus,
+    evaluate,
+    load_pmu,
+    names,
+    read_pmu,
+    select,
+)
 
 PMUS = all_pmus()
 

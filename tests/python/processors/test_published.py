@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import MACHINE
-from tlbcost.common.table import TableFormat, read_table
-from tlbcost.processors.figures import figures_in
-from tlbcost.processors.published import LEVELS, PublishedCore, cores, published, read_core
+from tlbcost.common.formats import MACHINE, TableFormat, read_table
+from tlbcost.processors.published import (
+    LEVELS,
+    PublishedCore,
+    cores,
+    figures_in,
+    published,
+    read_core,
+)
 from tlbcost.system.machine import Machine
 
 FILES = sorted(paths.data("machines").glob("*.tsv"))

@@ -24,11 +24,11 @@ from tlbcost.calibration.document import read_document
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import formats
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.formats import read_table
 from tlbcost.common.paths import data
-from tlbcost.common.table import read_table
 from tlbcost.counters.importing.file import import_file
 from tlbcost.memory.smaps import parse
-from tlbcost.processors.event_tables import load_pmu
+from tlbcost.processors.events import load_pmu
 from tlbcost.report.saved import read_estimate
 from tlbcost.review.gate import read_review
 from tlbcost.review.plan import read_plan

@@ -20,10 +20,9 @@ from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.remedies import advice, switches
 from tlbcost.remedies.advice import Advice, advise
-from tlbcost.remedies.remedy import growth_bytes
-from tlbcost.remedies.situation import Situation
+from tlbcost.remedies.remedy import Situation, growth_bytes
 from tlbcost.run.outcome import Run
-from tlbcost.system import hints, hugetlb
+from tlbcost.system import hints, huge_pages
 from tlbcost.system.huge_pages import HugeSettings
 
 SCHEMA = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
@@ -37,8 +36,8 @@ def system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Root, with memory to spare and settings that can be written; a dynamic program with glibc."""
     monkeypatch.setattr(hints, "is_root", lambda: True)
     monkeypatch.setattr(hints, "write_setting", lambda value, path: f"echo {value} > {path}")
-    monkeypatch.setattr(hugetlb, "spare_bytes", lambda: 8 << 30)
-    monkeypatch.setattr(hugetlb, "sizes", lambda: [2 * MIB])
+    monkeypatch.setattr(huge_pages, "spare_bytes", lambda: 8 << 30)
+    monkeypatch.setattr(huge_pages, "sizes", lambda: [2 * MIB])
     monkeypatch.setattr(advice, "program_of", lambda path, _: Program(path, GLIBC))
 
 
@@ -115,7 +114,7 @@ def test_arenas_of_threads_are_reached_by_a_pool_alone() -> None:
 
 
 def test_pools_are_advised_as_far_as_memory_can_be_spared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hugetlb, "spare_bytes", lambda: 64 * MIB)
+    monkeypatch.setattr(huge_pages, "spare_bytes", lambda: 64 * MIB)
     found = codes(advise([region("tmpfs", "/dev/shm/x", backed=backed())], situation()))
     assert found == ["tmpfs-huge", "tmpfs-remount"]
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from builders.tree import script
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.run.outcome import Outcome, Run
-from tlbcost.run.program import check_simulatable, resolve, start_failure
-from tlbcost.run.region import Region, names_of, region_words, trial_command
+from tlbcost.run.launch import check_simulatable, resolve, start_failure
+from tlbcost.run.outcome import Outcome, Region, Run, names_of, region_words, trial_command
 from tlbcost.thp.program import run_program
 
 

@@ -10,7 +10,7 @@ import pytest
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import Settings, system_settings
-from tlbcost.system import hugetlb
+from tlbcost.system import huge_pages
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 MIB_2 = 2 << 20
@@ -194,4 +194,4 @@ def test_no_more_than_the_cgroup_and_the_machine_can_spare(root: Path) -> None:
     [("2M", MIB_2), ("1GiB", 1 << 30), ("64kb", 65536), ("2", None), ("M", None), ("-1M", None)],
 )
 def test_sizes(text: str, n_bytes: int | None) -> None:
-    assert hugetlb.parse_bytes(text) == n_bytes
+    assert huge_pages.parse_bytes(text) == n_bytes

@@ -15,7 +15,7 @@ from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table
+from tlbcost.common.formats import Table
 from tlbcost.memory import frames, smaps
 from tlbcost.simulator import core
 from tlbcost.simulator.core import Conditions, Core, as_it_ran, core_for

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.processors.geometry import Geometry, TlbLevel
-from tlbcost.processors.published import PublishedCore, cores
+from tlbcost.processors.published import Geometry, PublishedCore, TlbLevel, cores
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.views import read_views
 from tlbcost.system.machine import Machine

@@ -23,7 +23,7 @@ from tlbcost.simulator.run import (
     simulator_command,
 )
 from tlbcost.simulator.windows import WindowPlan
-from tlbcost.system import cgroup
+from tlbcost.system.process import MemoryLimit
 
 pytestmark = needs_launcher
 
@@ -256,8 +256,8 @@ def test_killed_in_the_simulation_only(launcher: Launcher, tmp_path: Path) -> No
 def test_the_memory_limit_of_the_simulation_is_named(
     launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    states = iter([cgroup.MemoryLimit(0, 400 << 20), cgroup.MemoryLimit(1, 400 << 20)])
-    monkeypatch.setattr(cgroup, "memory_limit", lambda: next(states))
+    states = iter([MemoryLimit(0, 400 << 20), MemoryLimit(1, 400 << 20)])
+    monkeypatch.setattr("tlbcost.run.launch.memory_limit", lambda: next(states))
     with pytest.raises(TlbcostError, match=r"memory limit \(400 MiB, cgroup\); natively it fits"):
         run(launcher, fake(tmp_path, table(), end="kill -KILL $$"))
 

@@ -11,7 +11,7 @@ from builders.answer import BASE, HUGE, MACHINE, RUN, killed, process
 from tlbcost.calibration.records import Calibration, Cost, page_costs
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Cell, format_table
+from tlbcost.common.formats import Cell, format_table
 from tlbcost.simulator.counts import Side, Touched, footprint_pages, splintered, total_counts
 from tlbcost.simulator.windows import MEASURED, WARM, ImageWindows, Window, plan_for, read_windows
 

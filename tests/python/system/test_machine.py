@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from builders.answer import MACHINE
-from tlbcost.system import cgroup, huge_pages, process
-from tlbcost.system.balloon import reports_free_pages
-from tlbcost.system.emulation import emulation
+from tlbcost.system import huge_pages, process
 from tlbcost.system.machine import (
     current_machine,
+    emulation,
     huge_page_bytes,
     larger_page_bytes,
+    reports_free_pages,
     sys_path,
     thp_mode,
 )
@@ -199,7 +199,7 @@ def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         },
     )
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    assert cgroup.memory_limit() == cgroup.MemoryLimit(2, 400 << 20)
+    assert process.memory_limit() == process.MemoryLimit(2, 400 << 20)
 
 
 def test_version_2_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,12 +213,12 @@ def test_version_2_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         },
     )
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    assert cgroup.memory_limit() == cgroup.MemoryLimit(1, None)
+    assert process.memory_limit() == process.MemoryLimit(1, None)
 
 
 def test_no_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    assert cgroup.memory_limit() == cgroup.MemoryLimit(None, None)
+    assert process.memory_limit() == process.MemoryLimit(None, None)
 
 
 NOBODY = 2**31 - 2

@@ -9,8 +9,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.measured.catalog import auto, named
 from tlbcost.measured.method import base_environment
 from tlbcost.run.outcome import Run
-from tlbcost.system import glibc, hints
-from tlbcost.system.hugetlb import pool_pages
+from tlbcost.system import hints, machine
+from tlbcost.system.huge_pages import pool_pages
 from tlbcost.system.machine import POOLS, THP
 from tlbcost.thp import program as thp_program
 
@@ -63,7 +63,7 @@ class System:
         self.file(f"{folder}/resv_hugepages", str(reserved))
 
     def glibc(self, version: tuple[int, int] | None) -> None:
-        self._patch.setattr(glibc, "glibc_version", lambda: version)
+        self._patch.setattr(machine, "glibc_version", lambda: version)
 
     def user(self, *, root: bool) -> None:
         self._patch.setattr(hints, "is_root", lambda: root)
@@ -263,8 +263,8 @@ def test_huge_runs_keep_other_tunables_and_libraries(tmp_path: Path) -> None:
     tunables = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=1"
     base = {"GLIBC_TUNABLES": tunables, "LD_PRELOAD": "/a.so", "HOME": "/h"}
     made = named("glibc-thp").environment_of(base)
-    value = glibc.tunable(made["GLIBC_TUNABLES"], glibc.HUGETLB)
-    assert (value, glibc.tunable(made["GLIBC_TUNABLES"], "glibc.malloc.arena_max")) == ("1", "1")
+    value = machine.tunable(made["GLIBC_TUNABLES"], machine.HUGETLB_TUNABLE)
+    assert (value, machine.tunable(made["GLIBC_TUNABLES"], "glibc.malloc.arena_max")) == ("1", "1")
     library = tmp_path / "libmalloc.so"
     library.touch()
     made = named(f"allocator={library}").environment_of(base)

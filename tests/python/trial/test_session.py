@@ -30,7 +30,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
-from tlbcost.system import glibc
+from tlbcost.system import machine
 from tlbcost.trial.comparison import MIN_PAIRS, Pair, ProgramTrials, Trial, judge
 from tlbcost.trial.document import trial_document
 from tlbcost.trial.report import bloat_bytes, print_trials, verdict
@@ -39,7 +39,7 @@ from tlbcost.trial.session import first_run, run_trial, to_table
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    if not paths.libexec("tlbcost-run").exists() or glibc.glibc_version() is None:
+    if not paths.libexec("tlbcost-run").exists() or machine.glibc_version() is None:
         pytest.skip("needs make, and glibc")
     golden = GOLDEN / "calibration.tsv"
     obtained = Obtained(read_calibration(golden), "from a file")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tlbcost.answer.record import CaveatRule, CountedPart, Estimate
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
-from tlbcost.counters.count_findings import only_of_code
+from tlbcost.counters.count_tool import only_of_code
 
 MOST_NOTES = 2
 MOST_NAMES = 3

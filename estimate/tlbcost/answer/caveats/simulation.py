@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tlbcost.answer.record import CaveatRule, Estimate, Simulated
 from tlbcost.common import units
 from tlbcost.measured.record import WORTHWHILE_FRACTION
-from tlbcost.processors.geometry import SourceKind
+from tlbcost.processors.published import SourceKind
 from tlbcost.simulator.counts import ProcessCounts
 
 FILE_FRACTION = 0.25

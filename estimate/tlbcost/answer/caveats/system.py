@@ -8,9 +8,9 @@ from statistics import median
 from tlbcost.answer import words
 from tlbcost.answer.record import CaveatRule, Estimate
 from tlbcost.common import units
-from tlbcost.common.stats import spread_fraction
+from tlbcost.common.interval import spread_fraction
 from tlbcost.model.gain import already_huge, fraction
-from tlbcost.system.glibc import HUGETLB, tunable
+from tlbcost.system.machine import HUGETLB_TUNABLE, tunable
 
 SHORT_RUN_NS = 50_000_000
 KERNEL_FRACTION = 0.20
@@ -124,12 +124,12 @@ def _pmu(estimate: Estimate) -> tuple[str, str] | None:
 def _tunables(estimate: Estimate) -> tuple[str, str] | None:
     surroundings = estimate.given.surroundings
     tunables = (surroundings.glibc_tunables if surroundings else None) or ""
-    value = tunable(tunables, HUGETLB)
+    value = tunable(tunables, HUGETLB_TUNABLE)
     if value in (None, "0"):
         return None
     return (
-        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB}={value}): the timed runs may "
-        "have had them.",
+        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB_TUNABLE}={value}): the timed runs "
+        "may have had them.",
         "Repeat with: env -u GLIBC_TUNABLES tlbcost estimate ...",
     )
 

@@ -35,8 +35,8 @@ from tlbcost.calibration.analysis.walks import (
 )
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
+from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 
 _ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 # A cost whose interval is wider than this share on either side is worth measuring longer.

@@ -17,7 +17,7 @@ from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common import units
 from tlbcost.common.bootstrap import MIN_SAMPLES, Floats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, number
+from tlbcost.common.formats import Table, count, number
 
 # Keys of the header, e.g. limited_2097152_spread, and what they mean.
 _LEFT_OUT = {

@@ -17,18 +17,16 @@ from typing import Literal
 import numpy as np
 
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.temporary import temporary_folder
+from tlbcost.common.files import temporary_folder
 from tlbcost.counters.count_tool import Target, watch
-from tlbcost.counters.event_selection import EventRequest
-from tlbcost.counters.pmu import find_pmu
+from tlbcost.counters.pmu import EventRequest, find_pmu
+from tlbcost.counters.profile import Sample, is_from_memory, read_samples
 from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
-from tlbcost.counters.samples import Sample, is_from_memory, read_samples
 from tlbcost.numa.accesses import Ints
 from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.process import Activity, node_of_cpus
 from tlbcost.numa.watch.sources import SamplingCost, children_ns
-from tlbcost.processors.event_tables import pmu_of
-from tlbcost.processors.events import Pmu
+from tlbcost.processors.events import Pmu, pmu_of
 from tlbcost.system.machine import current_machine, read_line
 
 Kind = Literal["ibs", "pebs"]

@@ -20,8 +20,8 @@ import numpy as np
 from tlbcost.common import formats, paths
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.common.table import count, counts_in, read_table
-from tlbcost.common.temporary import temporary_folder
+from tlbcost.common.files import temporary_folder
+from tlbcost.common.formats import count, counts_in, read_table
 from tlbcost.copies.process import refused
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.accesses import Ints

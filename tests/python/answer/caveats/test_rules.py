@@ -27,8 +27,8 @@ from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.processors.event_tables import load_pmu
-from tlbcost.processors.geometry import Geometry, LevelSource
+from tlbcost.processors.events import load_pmu
+from tlbcost.processors.published import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
 from tlbcost.simulator.run import Simulation
 from tlbcost.system.machine import Machine

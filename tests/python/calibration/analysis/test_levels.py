@@ -16,8 +16,8 @@ from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, sett
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.steps import Curve, find_steps, is_steep
 from tlbcost.common.bootstrap import median, ratio
+from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 
 CURVES = 60
 FINE = tuple(range(2, 41))

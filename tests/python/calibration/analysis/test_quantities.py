@@ -28,9 +28,8 @@ from tlbcost.calibration.analysis.levels import find_levels
 from tlbcost.calibration.analysis.quantities import analyse, candidates
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import SAMPLES
+from tlbcost.common.formats import SAMPLES, Table
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tlbcost.calibration.analysis.caches import caches
 from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walks import walk_caches
-from tlbcost.common.table import Table
+from tlbcost.common.formats import Table
 
 
 def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:

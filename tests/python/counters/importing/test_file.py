@@ -10,10 +10,9 @@ import pytest
 from builders.counting import CSV, read, state, value
 from builders.tree import GOLDEN
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.importing.event_names import meaning
 from tlbcost.counters.importing.file import import_file
-from tlbcost.processors.event_tables import all_pmus, load_pmu
-from tlbcost.processors.events import Pmu
+from tlbcost.counters.importing.printed_counts import meaning
+from tlbcost.processors.events import Pmu, all_pmus, load_pmu
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "txt"])

@@ -17,11 +17,11 @@ from builders.tree import GOLDEN
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
-from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.count_tool import formula_values
 from tlbcost.counters.event_counts import EventCounts, merge_sources
-from tlbcost.counters.importing.event_names import meaning
 from tlbcost.counters.importing.file import import_file, import_text
-from tlbcost.processors.event_tables import load_pmu
+from tlbcost.counters.importing.printed_counts import meaning
+from tlbcost.processors.events import load_pmu
 
 SKYLAKE = load_pmu("skl")
 FUZZ = settings(
