@@ -22,9 +22,9 @@ from unittest import mock
 import numpy as np
 import ruptures
 from synthetic import RECORDED, Outcome, draw_machine, measure_twice
-from tlbcost.calibration.analysis import steps
+from tlbcost.calibration.analysis import samples
 from tlbcost.calibration.analysis.quantities import analyse
-from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.calibration.analysis.samples import Curve
 from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
 from tlbcost.common.formats import Table, read_table
@@ -104,7 +104,7 @@ def fits() -> dict[str, Callable[[Curve, int], list[int]]]:
     """Segmentations of ruptures by name; they get the same values and checks as ours."""
 
     def values(curve: Curve) -> Floats:
-        return np.log(np.maximum(curve.medians, 0) + steps._FLOOR_NS)
+        return np.log(np.maximum(curve.medians, 0) + samples._FLOOR_NS)
 
     def known_number(curve: Curve, most: int) -> list[int]:
         # How many steps there are is decided as ours does: by what each of them explains.
@@ -115,7 +115,9 @@ def fits() -> dict[str, Callable[[Curve, int], list[int]]]:
             total = search.cost.sum_of_costs(ends)
             if number == 0:
                 cost = total
-            elif total <= (1 - steps._LEAST_GAIN) * cost and steps._are_steps(curve, [0, *ends]):
+            elif total <= (1 - samples._LEAST_GAIN) * cost and samples._are_steps(
+                curve, [0, *ends]
+            ):
                 found, cost = [0, *ends], total
         return found
 
@@ -127,7 +129,7 @@ def fits() -> dict[str, Callable[[Curve, int], list[int]]]:
             cuts = [0, *search.predict(pen=penalty)]
             # The analysis takes the first ones.
             cuts = cuts if len(cuts) <= most + 2 else [*cuts[: most + 1], len(curve.lines)]
-            return cuts if steps._are_steps(curve, cuts) else [0, len(curve.lines)]
+            return cuts if samples._are_steps(curve, cuts) else [0, len(curve.lines)]
 
         return fit
 
@@ -175,7 +177,7 @@ def empty() -> Score:
 def score(curves: int, policy: str, fit: Callable[[Curve, int], list[int]] | None) -> Score:
     """Two measurements of each machine, analysed with a segmentation; None: ours."""
     total, start = empty(), time.process_time()
-    with mock.patch.object(steps, "_fit", fit or steps._fit):
+    with mock.patch.object(samples, "_fit", fit or samples._fit):
         for seed in range(curves):
             for outcome in measure_twice(draw_machine(seed, policy), seed):
                 total.add(outcome)

@@ -18,8 +18,8 @@ from typing import cast
 from tlbcost.common import paths
 from tlbcost.machines.one_pass import Pass
 from tlbcost.run.launch import Launcher
+from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
-from tlbcost.simulator.windows import WindowPlan
 
 TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "build" / "simulations"

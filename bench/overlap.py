@@ -35,8 +35,8 @@ from tlbcost.processors.published import Geometry, record_name
 from tlbcost.settings.change import system_settings
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for
+from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import find_valgrind, simulator_command
-from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system.machine import current_machine
 
 TREE = Path(__file__).resolve().parent.parent

@@ -27,7 +27,7 @@ from tlbcost.report.comparison import ComparisonDocument
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.gate import ReviewComparison
 from tlbcost.review.plan import Plan
-from tlbcost.thp.reached import Reached
+from tlbcost.thp.program import Reached
 from tlbcost.trial.document import TrialDocument
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"

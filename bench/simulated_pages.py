@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kept import kept
-from tlbcost.machines.gain import SizeResult, results
+from tlbcost.machines.estimate import SizeResult, results
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named
 from tlbcost.run.launch import Launcher
+from tlbcost.simulator.counts import ImageViews
+from tlbcost.simulator.memory_tables import ImageWindows, WindowPlan
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.views import ImageViews
-from tlbcost.simulator.windows import ImageWindows, WindowPlan
 
 MACHINE = "e5-4617"
 # Of the article, in the order of its table.

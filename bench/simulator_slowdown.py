@@ -26,8 +26,8 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.processors.published import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import read_counts
+from tlbcost.simulator.memory_tables import MEASURED, WARM, plan_for
 from tlbcost.simulator.run import find_valgrind, simulator_command
-from tlbcost.simulator.windows import MEASURED, WARM, plan_for
 
 TREE = Path(__file__).resolve().parent.parent
 BUILD = TREE / "build"

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels
-from tlbcost.calibration.analysis.samples import read_samples
-from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.calibration.analysis.samples import Curve, read_samples
 from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
 from tlbcost.common.formats import read_table

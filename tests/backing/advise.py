@@ -16,10 +16,10 @@ from typing import cast, get_args
 
 from builders.answer import altered, estimated
 from tlbcost.answer.record import surroundings
-from tlbcost.attribution.shares import Attribution, RegionShare
+from tlbcost.attribution.document import Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.memory.eligibility import MemoryKind
 from tlbcost.remedies.advice import advice_part
 from tlbcost.run.outcome import Run
 

@@ -164,10 +164,12 @@ simulate() { # [<option of the tool>...] -- <program> [<argument>...]
 # shellcheck disable=SC2312  # no files are no counts
 anonymous_counts() {
 	local file
-	# In the order of the processes' start, which their numbers give.
-	while IFS= read -r file; do
-		sed -E '/^# (pid|parent_pid):/d' "${file}"
-	done < <(find "${COUNTS}" -name 'counts.*.tsv' | sort -t . -k 2n -k 3n)
+	# In the order of their text: the numbers of processes start again at some time.
+	find "${COUNTS}" -name 'counts.*.tsv' -print0 |
+		while IFS= read -r -d '' file; do
+			sed -E '/^# (pid|parent_pid):/d' "${file}"
+			printf '\0'
+		done | sort -z | tr -d '\0'
 }
 
 # Whether a process is stopped, by a signal or its tracer.

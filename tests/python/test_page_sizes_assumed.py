@@ -72,7 +72,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/counters/importing/printed_counts.py": [("event <= 0xFFF", NO_PAGE)],
     "estimate/tlbcost/fleet/sources.py": [("file.read(4096)", BUFFER)],
     "estimate/tlbcost/machines/document.py": [("minimum=4096", LEAST)],
-    "estimate/tlbcost/machines/list_report.py": [("_PAGES = (", MODELLED)],
+    "estimate/tlbcost/machines/list_document.py": [("_PAGES = (", MODELLED)],
     "estimate/tlbcost/machines/unknowns.py": [("_DIRECTORY_BYTES = ", MODELLED)],
     "estimate/tlbcost/machines/plan.py": [("BASE_BYTES, HUGE_BYTES, GIB =", MODELLED)],
     "estimate/tlbcost/memory/frames.py": [("_RUN_PAGES = 1 << 18, 1 << 12", NO_PAGE)],
@@ -81,7 +81,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/numa/node_memory.py": [("SAMPLE_PAGES = 4096", NO_PAGE)],
     "estimate/tlbcost/numa/watch/kernel.py": [("_MOST_PAGES", NO_PAGE), ("_MADV_COLD)", X86)],
     "estimate/tlbcost/numa/watch/session.py": [("huge_page_bytes() or", UNKNOWN)],
-    "estimate/tlbcost/pagesizes/patterns.py": [("Pattern(", ARTICLE)],
+    "estimate/tlbcost/pagesizes/published.py": [("Pattern(", ARTICLE)],
     "estimate/tlbcost/processors/cpuid.py": [
         ("_4K, _2M, _4M, _1G =", X86),
         ("(half & 0xFFF) * unit, half >> 12", X86),

@@ -25,11 +25,11 @@ from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.run_plan import plan_runs
 from tlbcost.answer.runs import follow_running, run_program
 from tlbcost.answer.words import advice_for
+from tlbcost.attribution.document import Attribution
 from tlbcost.attribution.samples import sampled_attribution
-from tlbcost.attribution.shares import Attribution
 from tlbcost.attribution.simulation import simulated_attribution
+from tlbcost.calibration.file import calibration_for
 from tlbcost.calibration.records import Obtained
-from tlbcost.calibration.request import calibration_for
 from tlbcost.common import progress, units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now

@@ -12,7 +12,7 @@ from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.records import Grade, PageCosts
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
-from tlbcost.copies.record import CopiesRecord
+from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import ModelName, VerdictCode, Way

@@ -11,8 +11,7 @@ from tlbcost.answer.record import Simulated
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.gnuplot import draw_by
-from tlbcost.simulator.memory_tables import ImageAttribution
-from tlbcost.simulator.windows import ImageWindows, Window
+from tlbcost.simulator.memory_tables import ImageAttribution, ImageWindows, Window
 
 # References in a unit of the figure's axes.
 _MILLION, _THOUSAND = 1e6, 1e3

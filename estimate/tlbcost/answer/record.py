@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tlbcost.accuracy.record import TrackRecord
     from tlbcost.answer.request import AskedModel
     from tlbcost.attribution.backing import Seen
+    from tlbcost.attribution.document import Attribution
     from tlbcost.attribution.samples import Sampled
-    from tlbcost.attribution.shares import Attribution
     from tlbcost.calibration.records import Obtained, PageCosts
     from tlbcost.common.interval import Interval
-    from tlbcost.copies.record import CopiedRun, CopiesRecord
+    from tlbcost.copies.estimator import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
     from tlbcost.measured.record import MeasuredGain
     from tlbcost.model.gain import PredictedGain, Witness

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.answer.request import AskedBackend, EstimateRequest
+from tlbcost.calibration.file import calibration_for
 from tlbcost.calibration.records import Calibration, Obtained, check_costs, cost_at
-from tlbcost.calibration.request import calibration_for
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.copies.run import CopyPlan, unavailable, untraceable

@@ -18,9 +18,19 @@ from tlbcost.attribution.samples import Sampled, sample_misses
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
 from tlbcost.common.progress import duration, say
-from tlbcost.copies.process import FollowedProcess, follow_process, note_end, run_tool
-from tlbcost.copies.record import CopiedRun
-from tlbcost.copies.run import CopyPlan, arms_tool, copies_tool, more_may_do, too_few, unavailable
+from tlbcost.copies.estimator import CopiedRun
+from tlbcost.copies.run import (
+    CopyPlan,
+    FollowedProcess,
+    arms_tool,
+    copies_tool,
+    follow_process,
+    more_may_do,
+    note_end,
+    run_tool,
+    too_few,
+    unavailable,
+)
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.measured.method import AS_IT_RUNS
@@ -31,8 +41,8 @@ from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, native_runs
 from tlbcost.run.outcome import Outcome, Run, check_outcome
 from tlbcost.simulator.core import Conditions, Core
+from tlbcost.simulator.memory_tables import plan_for
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
-from tlbcost.simulator.windows import plan_for
 
 # Looking at its memory takes so small a part of the last run while it grows.
 _REST = 10
@@ -138,7 +148,7 @@ def follow_running(
     assert plan.copies is not None
     seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
     # Not at the top: pandas takes memory.
-    from tlbcost.copies.tables import read_tables
+    from tlbcost.copies.estimator import read_tables
 
     folders: list[Path] = []
     outcomes: list[Outcome] = []
@@ -273,7 +283,7 @@ class Copying:
 def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> None:
     """A short program has room for few copies: run it again while that may be enough."""
     # Not at the top: pandas takes memory, which a program with a limit needs.
-    from tlbcost.copies.tables import read_tables
+    from tlbcost.copies.estimator import read_tables
 
     until = time.monotonic() + _REPEATED_S
     while len(runs) < _MOST_RUNS:
@@ -302,8 +312,7 @@ def run_folders(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:
 def without_copies_of(folders: Sequence[Path], native: Sequence[Outcome]) -> list[Outcome]:
     """Runs, each with the tables of its folder, less what their copies cost."""
     # Not at the top, as in repeat().
-    from tlbcost.copies.estimator import without_copies
-    from tlbcost.copies.tables import read_tables
+    from tlbcost.copies.estimator import read_tables, without_copies
 
     found = []
     for folder, outcome in zip(folders, native, strict=True):
@@ -325,8 +334,7 @@ def said_by_copies(
     """What copies say, or why they say nothing. `executable`: `path` as the kernel names it."""
     # Not at the top, as in repeat().
     from tlbcost.attribution.copies import copied_attributions
-    from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
-    from tlbcost.copies.tables import read_tables
+    from tlbcost.copies.estimator import copied_run, read_tables, simulation_of, touched_of, weigh
 
     tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
     runs = [outcome.run for outcome in native if outcome.run is not None]

@@ -11,9 +11,8 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from tlbcost.attribution.shares import Attribution, RegionShare
-from tlbcost.memory.eligibility import backing_of, kind_of
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.attribution.document import Attribution, RegionShare
+from tlbcost.memory.eligibility import MemoryKind, backing_of, kind_of
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system.filesystems import FileSystem, holding
 from tlbcost.system.huge_pages import HugeSettings

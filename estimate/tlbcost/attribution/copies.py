@@ -10,8 +10,7 @@ from typing import Any, cast
 import pandas as pd
 
 from tlbcost.attribution.backing import Seen
-from tlbcost.copies.estimator import Weighed
-from tlbcost.copies.tables import CopyTables
+from tlbcost.copies.estimator import CopyTables, Weighed
 from tlbcost.memory import smaps
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
@@ -23,8 +22,7 @@ from tlbcost.simulator.memory_tables import (
     SourceLocation,
     Stack,
 )
-from tlbcost.symbols.mapped_file import mapped_file
-from tlbcost.symbols.resolver import CodePlace, Resolver
+from tlbcost.symbols.resolver import CodePlace, Resolver, mapped_file
 
 _KEY = ["run", "window"]
 _HUGE_BYTES = 2 << 20  # copies are of x86-64 alone

@@ -1,13 +1,201 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Page walks by memory and by code in an estimate's JSON."""
+"""Page walks by memory and by code: their shares, and their part of an estimate's JSON.
+
+One RegionShare is one mapping, or all of the same kind and name in one program. A figure that was
+not obtained is None. Shares of all regions of an estimate sum to the whole.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from tlbcost.attribution.shares import Attribution, CodeLine, CostedBy, RegionShare
 from tlbcost.common.document import Part, doc, part_of
-from tlbcost.simulator.memory_tables import ImageAttribution
+from tlbcost.common.interval import Interval
+from tlbcost.memory.eligibility import Backing, MemoryKind
+from tlbcost.simulator.memory_tables import ImageAttribution, ImageWindows, SourceLocation
+
+# By the names of their files: C and C++ libraries, loaders and allocators that replace malloc.
+_LIBRARIES = re.compile(
+    r"(ld-linux|ld-musl|ld64|libc|libc-\d|libpthread|librt|libdl|libm|libstdc\+\+|libc\+\+|libgcc_s"
+    r"|libjemalloc|libtcmalloc|libmimalloc|libhugetlbfs|vgpreload)\b.*"
+)
+# By the names of functions: linked statically, or wrapped by the program or its interpreter.
+_FUNCTIONS = re.compile(
+    r"operator new.*|<?(std|alloc|core|hashbrown)::.*|__gnu_cxx::.*|__(rust|rdl|rg)_.*"
+    r"|_?_?(x|g_|rpl_|je_|tc_|mi_|scalable_)?"
+    r"(malloc|calloc|realloc|reallocarray|valloc|memalign|aligned_alloc|posix_memalign|mmap|mmap64"
+    r"|mremap|brk|sbrk|strdup)(_n|0|0_n|_array|_aligned|_zero)?"
+    r"|_?Py(Mem|Object|DataMem)_\w*|_Py\w*(Malloc|Calloc|Realloc|Arena)\w*|default_(malloc|calloc)"
+    r"|(allocate|new)_(from_new_)?(pool|arena)|pymalloc_\w+"
+)
+# By the names of files: what C++ inlines of its containers.
+_HEADERS = re.compile(
+    r"(stl_\w+|new_allocator|alloc_traits|allocator|basic_string|hashtable|hashtable_policy"
+    r"|shared_ptr\w*|unique_ptr|unordered_(map|set)|memory_resource)\.h|\w+\.tcc"
+)
+# malloc itself, and other functions by which the C library maps memory for its callers.
+_MALLOC = re.compile(
+    r"(__libc_|_int_)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign"
+    r"|valloc|pvalloc)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationSite(SourceLocation):
+    """Where memory was allocated, and that call's share of the walks on the memory."""
+
+    misses_fraction: Annotated[float, doc("share of the memory's own walks", minimum=0, maximum=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionShare:
+    """One mapping's part of the misses, the time and the gain.
+
+    `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_bytes`: base
+    pages that the program accessed; `touched_huge_bytes`: what they use on huge pages, by the
+    regions that contain them. `misses_fraction`, `huge_misses_fraction`: of all walks on base
+    pages, and on huge ones. `time_fraction`: of the time in translation on base pages.
+    `gain_fraction`: part of the run time that huge pages for this memory alone should save.
+    `sites`: where it was allocated, with their share of its misses, most first. `samples`: the
+    number behind `misses_fraction`, with its 95 % interval; None: it was simulated.
+    `malloc_fraction`: of its walks, those on memory that calls of malloc mapped; None: the calls
+    are unknown.
+    """
+
+    program: Annotated[str, doc("the executable")]
+    kind: Annotated[MemoryKind, doc("what kind of memory it is")]
+    name: Annotated[str, doc("its path or name")]
+    size_bytes: Annotated[int | None, doc("mapped; null: not known", minimum=0)]
+    touched_bytes: Annotated[int | None, doc("base pages that it touched", minimum=0)]
+    touched_huge_bytes: Annotated[
+        int | None, doc("what the touched memory would use on huge pages", minimum=0)
+    ]
+    code: Annotated[bool, doc("it is code")]
+    misses_fraction: Annotated[
+        float | None,
+        doc(
+            "of all page walks on base pages; of samples: of the loads and stores that missed, "
+            "null if there are too few",
+            minimum=0,
+            maximum=1,
+        ),
+    ]
+    huge_misses_fraction: Annotated[
+        float | None, doc("of all page walks on huge pages", minimum=0, maximum=1)
+    ]
+    time_fraction: Annotated[
+        float | None, doc("of the time in translation on base pages", minimum=0, maximum=1)
+    ]
+    huge_time_fraction: Annotated[
+        float | None, doc("of the time in translation on huge pages", minimum=0, maximum=1)
+    ]
+    gain_fraction: Annotated[
+        Interval | None,
+        doc(
+            "part of expected_fraction from huge pages for this memory alone; of samples: as if "
+            "each miss cost the same"
+        ),
+    ]
+    sites: Annotated[tuple[AllocationSite, ...], doc("where it was allocated, most first")] = ()
+    backed: Annotated[Backing | None, doc("from smaps, while the program ran natively")] = None
+    samples: Annotated[int | None, doc("of its misses; null: it was simulated", minimum=0)] = None
+    misses_interval: Annotated[
+        Interval | None, doc("of samples: the 95 % interval of misses_fraction")
+    ] = None
+    malloc_fraction: Annotated[
+        float | None,
+        doc(
+            "of its page walks, those on memory that calls of malloc mapped; null: the calls are "
+            "not known",
+            minimum=0,
+            maximum=1,
+        ),
+    ] = None
+
+    @property
+    def mapped_bytes(self) -> int:
+        """`size_bytes` of memory whose size is known; remedies are for no other."""
+        assert self.size_bytes is not None
+        return self.size_bytes
+
+
+CostedBy = Literal["windows", "prices"]
+SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line of code and its share of all walks on base pages.
+
+    `walks`, `huge_walks`: its number on each page size, of data and of fetches; None: not known.
+    `samples`: the number that the others are estimated from; None: they are simulated.
+    """
+
+    site: Annotated[SourceLocation, doc("where it is")]
+    walks_fraction: Annotated[float | None, doc("of all page walks", minimum=0, maximum=1)]
+    walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
+    huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
+    samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Walks by memory and code. `costed_by`: the basis of times; None: there are none.
+
+    `windows`: what was modelled of the images. `other_fraction`: the share of the walks in unknown
+    memory, which is a region as well. `source`: what found the misses.
+    """
+
+    regions: tuple[RegionShare, ...]
+    code: tuple[CodeLine, ...]
+    images: tuple[ImageAttribution, ...]
+    costed_by: CostedBy | None
+    other_fraction: float
+    windows: tuple[ImageWindows, ...] = ()
+    source: str = SIMULATION
+
+
+def on_huge_bytes(touched_bytes: int, huge_pages: int, mapped_bytes: int, huge_bytes: int) -> int:
+    """Bytes on huge pages of touched memory: whole regions, at most what is mapped."""
+    if mapped_bytes < huge_bytes:
+        return touched_bytes
+    return max(touched_bytes, min(huge_pages * huge_bytes, mapped_bytes))
+
+
+def is_by_malloc(stack: Sequence[SourceLocation]) -> bool | None:
+    if not stack:
+        return None
+    return any(frame.function and _MALLOC.fullmatch(frame.function) for frame in stack)
+
+
+def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:
+    """The innermost frame that belongs neither to an allocator nor to its library, if any."""
+    named = [frame for frame in stack if frame.object or frame.function]
+    for frame in named:
+        library = (frame.object or "").rpartition("/")[2]
+        if not (
+            _LIBRARIES.fullmatch(library)
+            or (frame.function and _FUNCTIONS.fullmatch(frame.function))
+            or (frame.file and _HEADERS.fullmatch(frame.file))
+        ):
+            return frame
+    # All frames are a library's own: the outermost call says most about its purpose.
+    return named[-1] if named else None
+
+
+def words(site: SourceLocation) -> str:
+    if site.variable is not None:
+        return site.variable
+    file = (site.object or "").rpartition("/")[2]
+    if site.function is None:
+        return file or "unknown code"
+    if site.file is not None and site.line is not None:
+        return f"{site.function} ({site.file}:{site.line})"
+    return f"{site.function} (in {file})" if file else site.function
+
 
 # Lines of code with fewer walks than these are left out.
 MOST_LINES = 100

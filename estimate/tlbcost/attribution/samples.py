@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.attribution.backing import Seen, file_kind, with_backed
-from tlbcost.attribution.shares import Attribution, CodeLine, RegionShare
+from tlbcost.attribution.document import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval, share_interval
 from tlbcost.counters.count_tool import PROGRAM_ITSELF
@@ -21,8 +21,7 @@ from tlbcost.counters.pmu import EventRequest, addressed
 from tlbcost.counters.profile import Hits, SampleHit, doubts, read_hits
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
 from tlbcost.memory import smaps
-from tlbcost.memory.eligibility import kind_of
-from tlbcost.memory.kinds import MemoryKind, name_of
+from tlbcost.memory.eligibility import MemoryKind, kind_of, name_of
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from tlbcost.attribution.backing import Seen, backed, file_kind
-from tlbcost.attribution.shares import (
+from tlbcost.attribution.document import (
     AllocationSite,
     Attribution,
     CodeLine,
@@ -27,10 +27,11 @@ from tlbcost.attribution.shares import (
 )
 from tlbcost.calibration.records import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.memory.kinds import MemoryKind, name_of
+from tlbcost.memory.eligibility import MemoryKind, name_of
 from tlbcost.processors.published import Geometry
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
+    ImageWindows,
     Line,
     Misses,
     ModelledMisses,
@@ -39,7 +40,6 @@ from tlbcost.simulator.memory_tables import (
     SourceLocation,
 )
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.windows import ImageWindows
 from tlbcost.system.filesystems import FileSystem, mounted
 from tlbcost.system.huge_pages import HugeSettings
 

@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The document of `tlbcost calibrate --json`, written and read."""
+"""The document of `tlbcost calibrate --json`, and the comparison of two calibrations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from tlbcost.calibration.consistency import presentable
+from tlbcost.calibration.consistency import UNIT_BYTES, presentable
 from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, graded, quantity_named
-from tlbcost.calibration.other_sources import ReportedFigure
-from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
+from tlbcost.calibration.records import (
+    Access,
+    Calibration,
+    Cost,
+    Extent,
+    Grade,
+    Obtained,
+    ReportedFigure,
+)
+from tlbcost.calibration.report import WIDTH, cpu, short, wrap
+from tlbcost.common import units
 from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import MOST_COUNT
@@ -165,3 +176,152 @@ def _cost(cost: CalibratedCost) -> Cost:
         interval,
         cost.samples,
     )
+
+
+# Shares of this and more are written without decimals.
+_WHOLE_PERCENT = 10
+_ABOUT_ZERO_PERCENT = 0.05
+_HEADS = ("quantity", "page", "access", "footprint", "A", "B", "change", "95 %")
+_WORDS = ("quantity", "page", "access", "95 %")
+
+
+@dataclass(frozen=True, slots=True)
+class CostPair:
+    first: Cost | None
+    second: Cost | None
+
+    @property
+    def cost(self) -> Cost:
+        cost = self.first or self.second
+        assert cost is not None
+        return cost
+
+    @property
+    def change_fraction(self) -> float | None:
+        a, b = _interval(self.first), _interval(self.second)
+        if a is None or b is None or a.value <= 0 or b.value < 0:
+            return None
+        return b.value / a.value - 1
+
+    @property
+    def overlap(self) -> bool | None:
+        a, b = _interval(self.first), _interval(self.second)
+        if a is None or b is None:
+            return None
+        return a.low <= b.high and b.low <= a.high
+
+
+def cost_pairs(first: Calibration, second: Calibration) -> list[CostPair]:
+    """Each quantity of either calibration once, in the order of the first.
+
+    A quantity that both measured at one footprint each is one pair, whatever the footprints: the
+    one of an STLB hit depends on the TLB's size.
+    """
+    alone = {key for key, n in _rows(first).items() if n == 1 == _rows(second)[key]}
+
+    def key(cost: Cost) -> tuple[object, ...]:
+        kind = _kind(cost)
+        return kind if kind in alone else (*kind, cost.pages)
+
+    others = {key(cost): cost for cost in second.costs}
+    found = [CostPair(cost, others.pop(key(cost), None)) for cost in first.costs]
+    return found + [CostPair(None, cost) for cost in others.values()]
+
+
+def compare_files(first: Path, second: Path) -> str:
+    """Two documents of `tlbcost calibrate --json`. Raises TlbcostError naming the file."""
+    return compare(read_document(first), read_document(second), (str(first), str(second)))
+
+
+def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> str:
+    """Two calibrations from files of these `names` side by side, mostly within 80 columns."""
+    first, second = presentable(first), presentable(second)
+    lines: list[str] = []
+    for letter, name, calibration in zip("AB", names, (first, second), strict=True):
+        lines += wrap(f"{letter}  ", name)
+        lines += wrap("   ", f"{cpu(calibration.machine)}; {calibration.extent}, "
+                      f"{calibration.date}, tlbcost {calibration.version}")  # fmt: skip
+        if calibration.grade_reasons:
+            lines += wrap("   ", f"poor calibration: {calibration.grade_reasons[0]}")
+    lines += ["", *_machines(first.machine, second.machine), ""]
+    found = cost_pairs(first, second)
+    lines += _columns([_HEADS, *(_row(pair) for pair in found)])
+    apart = sum(pair.overlap is False for pair in found)
+    both = sum(pair.overlap is not None for pair in found)
+    lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals do not "
+                        "overlap. The suffix of a quantity is its unit. NA: not obtained, or in "
+                        "one calibration alone.")]  # fmt: skip
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _machines(first: Machine, second: Machine) -> list[str]:
+    lines = []
+    for field in fields(Machine):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if a != b:
+            unknown = units.NOT_OBTAINED
+            lines += wrap("   ", f"{field.name}: {unknown if a is None else a} | "
+                          f"{unknown if b is None else b}")  # fmt: skip
+    if not lines:
+        return ["The same machine with the same settings."]
+    return ["Different machines or settings (A | B):", *lines]
+
+
+def _kind(cost: Cost) -> tuple[object, ...]:
+    return cost.quantity, cost.page_size_bytes, cost.access
+
+
+def _rows(calibration: Calibration) -> Counter[tuple[object, ...]]:
+    return Counter(_kind(cost) for cost in calibration.costs)
+
+
+def _row(pair: CostPair) -> tuple[str, ...]:
+    cost = pair.cost
+    page = "" if cost.page_size_bytes is None else units.size(cost.page_size_bytes)
+    values = (_value(cost.quantity, _interval(side)) for side in (pair.first, pair.second))
+    words = {None: units.NOT_OBTAINED, True: "overlap", False: "apart"}[pair.overlap]
+    change = _change(pair.change_fraction)
+    return (cost.quantity, page, cost.access or "", _footprint(pair), *values, change, words)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    between = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
+    return [
+        between.join(
+            f"{cell:<{width}}" if head in _WORDS else f"{cell:>{width}}"
+            for cell, width, head in zip(row, widths, _HEADS, strict=True)
+        )
+        for row in rows
+    ]
+
+
+def _footprint(pair: CostPair) -> str:
+    found = {side.pages for side in (pair.first, pair.second) if side is not None}
+    if len(found) > 1:
+        return "differs"
+    pages = pair.cost.pages
+    if pages is not None and pair.cost.quantity in ("load_ns", "stream_ns"):
+        return units.size(pages * UNIT_BYTES)
+    return "" if pages is None else str(pages)
+
+
+def _value(quantity: str, interval: Interval | None) -> str:
+    if interval is None:
+        return units.NOT_OBTAINED
+    if quantity.endswith("_bytes"):
+        return units.size(round(interval.value))
+    return short(interval.value)
+
+
+def _change(fraction: float | None) -> str:
+    if fraction is None:
+        return units.NOT_OBTAINED
+    percent = 100 * fraction
+    if abs(percent) < _ABOUT_ZERO_PERCENT:
+        return units.ZERO
+    return f"{percent:+.0f} %" if abs(percent) >= _WHOLE_PERCENT else f"{percent:+.1f} %"
+
+
+def _interval(cost: Cost | None) -> Interval | None:
+    return None if cost is None else cost.interval

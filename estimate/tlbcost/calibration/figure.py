@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.calibration.file import write_calibration
-from tlbcost.calibration.other_sources import WORDS, ReportedFigure
-from tlbcost.calibration.records import CHAINS, Calibration, Obtained, find
+from tlbcost.calibration.records import CHAINS, WORDS, Calibration, Obtained, ReportedFigure, find
 from tlbcost.calibration.report import cpu
 from tlbcost.common import formats, units
 from tlbcost.common.errors import TlbcostError

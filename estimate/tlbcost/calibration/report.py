@@ -7,18 +7,23 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tlbcost.calibration.consistency import presentable
-from tlbcost.calibration.loads import MOST_HALF_LIFE_NS, UNIT_BYTES
-from tlbcost.calibration.other_sources import (
+from tlbcost.calibration.consistency import MOST_HALF_LIFE_NS, UNIT_BYTES, presentable
+from tlbcost.calibration.records import (
+    CHAINS,
     NAMES,
+    POOR,
     WORDS,
+    Access,
+    Calibration,
+    Cost,
+    Obtained,
     ReportedFigure,
     Source,
     disagreements,
     figure_from,
+    find,
     is_splintered,
 )
-from tlbcost.calibration.records import CHAINS, POOR, Access, Calibration, Cost, Obtained, find
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.processors import cpuid

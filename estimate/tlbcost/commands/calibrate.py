@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from tlbcost.calibration.file import cached_calibration
-from tlbcost.calibration.request import CalibrationRequest, obtain
+from tlbcost.calibration.file import CalibrationRequest, cached_calibration, obtain
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.document import to_json
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _calibrate(arguments: argparse.Namespace) -> int:
     if arguments.compare:
-        from tlbcost.calibration.comparison import compare_files
+        from tlbcost.calibration.document import compare_files
 
         give_report(
             compare_files(*arguments.compare), _print, str, arguments.output, None,
@@ -71,7 +70,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         return 0
     from tlbcost.calibration.document import calibration_document
     from tlbcost.calibration.figure import draw
-    from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
+    from tlbcost.calibration.records import reported_figures, sysfs_caches
     from tlbcost.calibration.report import describe, summarize
     from tlbcost.common.console import WIDTH, width_of
 

@@ -118,9 +118,8 @@ def _estimate_here(
 
 def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) -> None:
     from tlbcost.common.output import give_report
-    from tlbcost.machines.document import to_json
+    from tlbcost.machines.document import print_report, to_json
     from tlbcost.machines.estimate import MachinesRequest, estimate_machines
-    from tlbcost.machines.report import print_report
 
     found = estimate_machines(
         MachinesRequest(

@@ -12,8 +12,7 @@ from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
-from tlbcost.machines.list_document import machine_list
-from tlbcost.machines.list_report import comparison, listing, one
+from tlbcost.machines.list_document import comparison, listing, machine_list, one
 from tlbcost.machines.plan import named
 from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.system.machine import current_machine

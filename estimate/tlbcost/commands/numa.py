@@ -112,7 +112,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
 
 def threshold(text: str) -> tuple[str, float]:
     """An option's type, whose module is loaded only if it is used."""
-    from tlbcost.numa.watch.thresholds import parse
+    from tlbcost.numa.watch.decide import parse
 
     return parse(text)
 
@@ -159,10 +159,9 @@ def _watch(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files, give_report
-    from tlbcost.numa.watch.acting import undo
-    from tlbcost.numa.watch.figure import draw_watch
+    from tlbcost.numa.watch.document import draw_watch, print_summary
+    from tlbcost.numa.watch.process import undo
     from tlbcost.numa.watch.session import Session
-    from tlbcost.numa.watch.view import print_summary
 
     if arguments.undo:
         return FAILED if undo(arguments.watch) else 0
@@ -180,8 +179,8 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
-    from tlbcost.live.screen import Screen, can_draw
-    from tlbcost.numa.watch.view import action_line, picture
+    from tlbcost.live.view import Screen, can_draw
+    from tlbcost.numa.watch.document import action_line, picture
 
     if not can_draw() or not sys.stderr.isatty():
 
@@ -205,8 +204,8 @@ def _request(arguments: argparse.Namespace) -> WatchRequest:
     from tlbcost.calibration.records import cost_at
     from tlbcost.numa.nodes import cache_sizes
     from tlbcost.numa.runs import calibration_here
+    from tlbcost.numa.watch.decide import with_changes
     from tlbcost.numa.watch.session import WatchRequest
-    from tlbcost.numa.watch.thresholds import with_changes
     from tlbcost.system.machine import current_machine
 
     machine = current_machine()

@@ -86,8 +86,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.common.progress import say
-    from tlbcost.pagesizes.document import document_of
-    from tlbcost.pagesizes.report import print_page_sizes
+    from tlbcost.pagesizes.document import document_of, print_page_sizes
     from tlbcost.pagesizes.runner import PageSizesRequest, measure
     from tlbcost.system.machine import current_machine
 
@@ -106,7 +105,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         arguments.json, stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
     if arguments.plot is not None:
-        from tlbcost.pagesizes.figure import draw_page_sizes
+        from tlbcost.pagesizes.document import draw_page_sizes
 
         draw_page_sizes(report, arguments.plot)
     base = times.sizes[0].page_size_bytes

@@ -177,8 +177,8 @@ def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | 
     if scheduler is None:
         yield None
         return
-    from tlbcost.review.cluster import connected
-    from tlbcost.review.fleet import Fleet
+    from tlbcost.review.session import Fleet
+    from tlbcost.review.worker import connected
 
     with connected(scheduler) as cluster:
         yield Fleet(cluster, patience_s).run
@@ -188,8 +188,7 @@ def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> 
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
     from tlbcost.review.decision import calibrations
-    from tlbcost.review.page import to_html
-    from tlbcost.review.text import print_report, to_csv, to_junit, to_markdown
+    from tlbcost.review.text import print_report, to_csv, to_html, to_junit, to_markdown
 
     give_report(
         review, print_report, to_json, arguments.output, arguments.json,

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import STDOUT, check_files, give_report
-    from tlbcost.thp.reached import print_reached
+    from tlbcost.thp.program import print_reached
 
     argv = program_words(arguments.program)
     example = "tlbcost run --thp -- ./app ARG..."
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
     if arguments.pid is not None:
-        from tlbcost.thp.process import ask_process
+        from tlbcost.thp.program import ask_process
 
         reached = ask_process(arguments.pid, collapse=not arguments.no_collapse)
     else:

@@ -14,7 +14,7 @@ from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.live.keys import SortKey
 
 if TYPE_CHECKING:
-    from tlbcost.live.watch import TopRequest
+    from tlbcost.live.view import TopRequest
 
 _INTERVAL_S = 2.0
 
@@ -54,8 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _top(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
-    from tlbcost.live.screen import Screen, can_draw
-    from tlbcost.live.watch import watch
+    from tlbcost.live.view import Screen, can_draw, watch
 
     files = {name: getattr(arguments, name) for name in ("json", "output", "openmetrics")}
     for name in ("json", "output"):
@@ -77,8 +76,7 @@ def _once(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.errors import FAILED
     from tlbcost.common.output import give_report
-    from tlbcost.live.view import print_once
-    from tlbcost.live.watch import once
+    from tlbcost.live.view import once, print_once
 
     document = once(_request(arguments))
     if arguments.openmetrics is None or arguments.json or arguments.output:
@@ -95,7 +93,7 @@ def _once(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> TopRequest:
-    from tlbcost.live.watch import TopRequest
+    from tlbcost.live.view import TopRequest
     from tlbcost.simulator.geometry import reaches_here
     from tlbcost.system.machine import current_machine
 

@@ -71,8 +71,7 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.common.progress import say
-    from tlbcost.trial.document import trial_document
-    from tlbcost.trial.report import print_trials
+    from tlbcost.trial.document import print_trials, trial_document
     from tlbcost.trial.session import TrialRequest, run_trials, to_table
 
     argv = program_words(arguments.program)

@@ -1,22 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a program run so that copies of its threads are followed?"""
+"""A program, started or running, followed in copies."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import pwd
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tlbcost.common import paths
+from tlbcost.common import formats, paths
+from tlbcost.common.cleanup import TimeLimitPassed, sigint_left_to_the_program
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
+from tlbcost.common.formats import read_table
+from tlbcost.common.progress import say
+from tlbcost.memory import smaps
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.published import Geometry
+from tlbcost.run import process_tree
+from tlbcost.run.outcome import Run
+from tlbcost.run.process_tree import is_copy
 from tlbcost.simulator.run import level_options
-from tlbcost.system.process import tracing_rights
+from tlbcost.system import hints, process
+from tlbcost.system.process import PTRACE_SCOPE, Stat, TracingRights, tracing_rights
 
 if TYPE_CHECKING:
-    from tlbcost.copies.tables import CopyTables
+    from tlbcost.copies.estimator import CopyTables
 
 # Of one copy, one after the other.
 _SLICES = 3
@@ -176,3 +193,208 @@ _REASONS = {
     "refused-clone": "the kernel refused to copy it",
     "refused-instruction": "it has no system call instruction in memory that could be used",
 }
+
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedProcess:
+    """What it did while it was followed: `run` is of that time alone. `seen`: its mappings."""
+
+    argv: tuple[str, ...]
+    path: Path
+    run: Run
+    seen: tuple[tuple[str, smaps.Mapping], ...]
+
+
+class _Meter:
+    """What a process uses from now on; with `children`, its descendants, too.
+
+    A process that ends is known as it was when it was read last.
+    """
+
+    def __init__(self, pid: int, *, children: bool) -> None:
+        self._pid, self._children = pid, children
+        # Stat at the beginning, None for a process that began since, and as it was read last.
+        self._used: dict[tuple[int, int], tuple[Stat | None, Stat]] = {}
+        self._look(new=False)
+        self._started = time.monotonic_ns()
+
+    def read(self) -> None:
+        self._look(new=True)
+
+    def _look(self, *, new: bool) -> None:
+        """`new`: whether a process not seen before has begun since."""
+        pids = [self._pid]
+        if self._children:
+            pids += [pid for pid in process_tree.offspring(pids) if not is_copy(pid)]
+        for pid in pids:
+            if (now := process.stat(pid)) is not None:
+                before, _ = self._used.get((pid, now.started), (None if new else now, now))
+                self._used[pid, now.started] = before, now
+
+    def run(self, seen: Sequence[tuple[str, smaps.Mapping]]) -> Run:
+        """All that was used up to the last look; `seen` was in memory at the peak."""
+
+        def used(name: str) -> int:
+            pairs = self._used.values()
+            return sum(getattr(now, name) - getattr(before, name, 0) for before, now in pairs)
+
+        return Run(
+            wall_ns=time.monotonic_ns() - self._started,
+            user_ns=used("user_ns"),
+            system_ns=used("system_ns"),
+            minor_faults=used("minor_faults"),
+            major_faults=used("major_faults"),
+            max_rss_bytes=sum(mapping.resident_bytes for _, mapping in seen),
+        )
+
+
+def follow_process(
+    pid: int, plan: CopyPlan, folder: Path, seconds: float, *, children: bool
+) -> FollowedProcess:
+    """Follow a process for so long, or to its end. Raises TlbcostError: 1 without it, 4 refused."""
+    argv, path = _command(pid)
+    tool = copies_tool(plan, folder)
+    words = [str(paths.libexec(tool[0])), *tool[1:], "--pid", str(pid)]
+    words += ["--seconds", str(max(1, round(seconds)))]
+    if children:
+        words.append("--children")
+    name = Path(argv[0]).name
+    say(f"following process {pid} ({name}) for {seconds:g} s; Ctrl-C ends that earlier")
+    meter, sampler = _Meter(pid, children=children), PeakSampler(copied=True)
+    sampler.start_at(pid, children=children)
+    try:
+        code, said = _follow(words, meter)
+    finally:
+        sampler.stop()
+    note_end(pid)
+    if code == CANNOT_MEASURE:
+        raise refused(pid, folder)
+    if code != 0:
+        say(said)
+        raise tool_error(f"cannot follow process {pid}", tool[0], code, folder)
+    run = meter.run(sampler.peak())
+    if not run.cpu_ns:
+        raise TlbcostError(
+            f"process {pid} used no CPU time while it was followed",
+            "follow it under load, or longer (--seconds)",
+            CANNOT_MEASURE,
+        )
+    return FollowedProcess(argv, path, run, sampler.peak())
+
+
+def run_tool(words: Sequence[str]) -> tuple[int, str]:
+    """Run a tool to its end, or until SIGINT or the time limit: its exit code, and its words."""
+    return _follow([str(paths.libexec(words[0])), *words[1:]], None)
+
+
+def _follow(words: Sequence[str], meter: _Meter | None) -> tuple[int, str]:
+    with tempfile.TemporaryFile() as said, sigint_left_to_the_program() as interrupted:
+        try:
+            # In a process group of its own, so that it gets Ctrl-C once, from us.
+            child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=said, process_group=0)
+        except OSError as error:
+            raise hints.cannot_run(words[0], error) from error
+        passed_on = False
+        try:
+            while child.returncode is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_LOOK_S)
+                    break
+                if meter is not None:
+                    meter.read()
+                if not passed_on and interrupted():
+                    passed_on = True
+                    child.send_signal(signal.SIGINT)
+        except TimeLimitPassed:
+            child.send_signal(signal.SIGINT)
+            child.wait()
+        except BaseException:
+            process_tree.end(child)
+            raise
+        if meter is not None:
+            meter.read()
+        said.seek(0)
+        return child.returncode, said.read().decode(errors="replace").strip()
+
+
+def _command(pid: int) -> tuple[tuple[str, ...], Path]:
+    folder = _living(pid)
+    try:
+        words = process.read(folder, "cmdline").rstrip(b"\0").split(b"\0")
+    except OSError as error:
+        raise process.gone(pid) from error
+    argv = tuple(os.fsdecode(word) for word in words if word)
+    try:
+        path = Path(process.executable(folder))
+    except PermissionError as error:
+        raise _forbidden(pid) from error
+    except OSError as error:
+        what = "is a kernel thread" if process.is_running(folder) else "has ended"
+        raise TlbcostError(
+            f"process {pid} {what}: it has no memory", "ps -e lists the processes", CANNOT_MEASURE
+        ) from error
+    if len(argv) == 1 and not Path(argv[0]).exists():
+        # A title that the program has set for itself: "redis-server *:6379".
+        argv = tuple(argv[0].split())
+    return argv or (str(path),), path
+
+
+def note_end(pid: int) -> None:
+    if not process.is_running(_living(pid)):
+        say(f"process {pid} has ended, and its copies with it: the answer is of the time before")
+
+
+def _living(pid: int) -> str:
+    """A thread that has not ended: the first one may have, and shows no memory then."""
+    folder = f"/proc/{pid}"
+    threads = (folder, *sorted(map(str, Path(folder, "task").glob("*"))))
+    return next(filter(process.is_running, threads), folder)
+
+
+def refused(pid: int, folder: Path) -> TlbcostError:
+    results: Sequence[str] = ()
+    with contextlib.suppress(OSError, TlbcostError):
+        rows = read_table(folder / "copies.tsv", formats.COPIES).records()
+        results = [str(row["result"]) for row in rows]
+    reasons = Counter(each for each in results if each.startswith("refused-"))
+    why = reasons.most_common(1)[0][0] if reasons else "refused-permission"
+    if why in ("refused-permission", "refused-traced"):
+        return _forbidden(pid)
+    return TlbcostError(
+        f"process {pid} cannot be followed: {reason_of(why)}",
+        "tlbcost estimate -- COMMAND starts the program, if need be in Valgrind",
+        CANNOT_MEASURE,
+    )
+
+
+def _forbidden(pid: int) -> TlbcostError:
+    why, hint = _lacks(pid, tracing_rights())
+    return TlbcostError(f"process {pid} may not be traced: {why}", hint, CANNOT_MEASURE)
+
+
+def _lacks(pid: int, rights: TracingRights) -> tuple[str, str]:
+    tracer, owner = int(process.status(pid).get("TracerPid", "0")), process.owner(pid)
+    if tracer:
+        return f"process {tracer} traces it", f"end that one first: ps {tracer} shows it"
+    if rights.locked:
+        why = f"kernel.yama.ptrace_scope is {rights.scope}: no process may until the next boot"
+        return why, "tlbcost estimate --engine valgrind -- COMMAND starts the program in Valgrind"
+    if rights.privileged:
+        return "the kernel refuses it, a security module may", "dmesg | tail may say more"
+    if hints.is_root():
+        why = "root lacks CAP_SYS_PTRACE here"
+        return why, "docker run --cap-add SYS_PTRACE, in a container"
+    if owner is not None and owner != os.geteuid():
+        try:
+            user = pwd.getpwuid(owner).pw_name
+        except KeyError:
+            user = f"user {owner}"
+        return f"it belongs to {user}", hints.again_as_root()
+    if rights.traceable != "own":
+        allow = hints.write_setting("0", PTRACE_SCOPE)
+        again = hints.again_as_root()
+        return f"kernel.yama.ptrace_scope is {rights.scope}", f"{again}, or {allow}"
+    return "it has more rights than you", hints.again_as_root()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.files import place_of, rename, temporary_folder
 from tlbcost.common.output import STDOUT
-from tlbcost.fleet.machines import cpu_named
+from tlbcost.fleet.document import cpu_named
 from tlbcost.fleet.perf_log import Origin, frames
 from tlbcost.fleet.review import check_packages
 

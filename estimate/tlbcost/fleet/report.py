@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, table
-from tlbcost.fleet.document import FleetDocument, FleetRow, LeftOut, Quantiles
-from tlbcost.fleet.hosts import HostEstimate
+from tlbcost.fleet.document import FleetDocument, FleetRow, HostEstimate, LeftOut, Quantiles
 from tlbcost.report.lines import markdown, visible, wrapped
 
 if TYPE_CHECKING:

@@ -11,9 +11,16 @@ from tlbcost.common.document import now
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.progress import Progress
-from tlbcost.fleet.document import FleetDocument, FleetRow, LeftOut, Quantiles
-from tlbcost.fleet.hosts import HostEstimate, Omitted, estimate_hosts
-from tlbcost.fleet.machines import machines_of
+from tlbcost.fleet.document import (
+    FleetDocument,
+    FleetRow,
+    HostEstimate,
+    LeftOut,
+    Omitted,
+    Quantiles,
+    estimate_hosts,
+    machines_of,
+)
 from tlbcost.review.plan import Plan, Policy, share
 
 if TYPE_CHECKING:
@@ -80,7 +87,7 @@ def review_counts(files: Sequence[Path], plan: Plan | None) -> FleetReview:
 def _table(found: Sequence[Piece]) -> pd.DataFrame:
     import dask.dataframe as dd
 
-    from tlbcost.fleet.columns import KEYS
+    from tlbcost.fleet.perf_log import KEYS
     from tlbcost.fleet.sources import nothing, sums_of
 
     if not found:

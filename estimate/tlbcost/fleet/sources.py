@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.fleet import perf_log
-from tlbcost.fleet.columns import KEYS, NAMES, NUMBERS, RUNNING, added, sums
+from tlbcost.fleet.perf_log import KEYS, NAMES, NUMBERS, RUNNING, added, sums
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,17 +1,105 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is shown of processes or cgroups, and what does `tlbcost top --json` write?"""
+"""What `tlbcost top` shows of processes, cgroups and the host, as JSON and OpenMetrics.
+
+Text that is OpenMetrics 1.0 and Prometheus's older text format at once, since node_exporter's
+textfile collector reads the latter: so there are gauges and counters alone, and no timestamps. What
+was not obtained is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
-from tlbcost.live.host import Host
 from tlbcost.live.keys import SortKey
 from tlbcost.live.processes import SeenProcess
 from tlbcost.memory.areas import Reaches, reach_ratio
-from tlbcost.system.machine import Machine
+from tlbcost.system import huge_pages
+from tlbcost.system.huge_pages import fallbacks
+from tlbcost.system.machine import THP, Machine, read_text, selected, thp_mode
+
+_FIELD = re.compile(r"^(\w+): +(\d+) kB$", re.MULTILINE)
+_HIDES = re.compile(r"\bhidepid=(?:2|4|invisible|ptraceable)\b")
+_KINDS = ("AnonHugePages", "ShmemHugePages", "FileHugePages")
+
+
+class LivePool(Part, frozen=True, kw_only=True):
+    """A pool of huge pages of one size."""
+
+    page_size_bytes: Annotated[int, doc("size of its pages", minimum=0)]
+    total_bytes: Annotated[int | None, doc("memory in it", minimum=0)]
+    free_bytes: Annotated[int | None, doc("of this, what no process has touched", minimum=0)]
+
+
+class Host(Part, frozen=True, kw_only=True):
+    """The whole host."""
+
+    memory_bytes: Annotated[int | None, doc("memory", minimum=0)]
+    available_bytes: Annotated[
+        int | None, doc("for programs, as the kernel estimates it", minimum=0)
+    ]
+    thp_bytes: Annotated[
+        int | None, doc("transparent huge pages of programs, shared memory and files", minimum=0)
+    ]
+    thp_mode: Annotated[str | None, doc("always, madvise or never; null: not in this kernel")]
+    thp_defrag: Annotated[str | None, doc("their setting defrag")]
+    fallback_rate: Annotated[
+        float | None,
+        doc("page faults a second that failed to get a transparent huge page", minimum=0),
+    ]
+    pools: Annotated[tuple[LivePool, ...], doc("of huge pages, by their size")]
+
+
+class HostReader:
+    """Reads them again and again, for the rates."""
+
+    def __init__(self) -> None:
+        self._before: tuple[float, int] | None = None
+        self._sizes = huge_pages.sizes()
+
+    def read(self) -> Host:
+        text = read_text("/proc/meminfo") or ""
+        found = {name: int(kib) << 10 for name, kib in _FIELD.findall(text)}
+        thp = [found[kind] for kind in _KINDS if kind in found]
+        now, count = time.monotonic(), fallbacks()
+        before, self._before = self._before, None if count is None else (now, count)
+        rate = None
+        if before is not None and count is not None:
+            rate = max(count - before[1], 0) / (now - before[0])
+        return Host(
+            memory_bytes=found.get("MemTotal"),
+            available_bytes=found.get("MemAvailable"),
+            thp_bytes=sum(thp) if thp else None,
+            thp_mode=thp_mode(),
+            thp_defrag=selected(f"{THP}/defrag"),
+            fallback_rate=rate,
+            pools=tuple(_pool(size) for size in self._sizes),
+        )
+
+
+def _pool(size: int) -> LivePool:
+    pool = huge_pages.pool(size)
+    return LivePool(
+        page_size_bytes=size,
+        total_bytes=None if pool.pages is None else pool.pages * size,
+        free_bytes=None if pool.free is None else pool.free * size,
+    )
+
+
+def hides_processes() -> bool:
+    """Whether /proc leaves out processes of other users (hidepid, proc(5))."""
+    kinds = []
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines():
+        own, _, kind = line.partition(" - ")
+        if own.split()[4:5] == ["/proc"] and kind.startswith("proc "):
+            kinds.append(kind)
+    # The last one covers the others; root, and members of a group, see everything.
+    return bool(kinds) and _HIDES.search(kinds[-1]) is not None and not read_text("/proc/1/stat")
+
 
 By = Literal["process", "cgroup"]
 NO_CGROUP = "NA"
@@ -190,3 +278,100 @@ def in_order(rows: Iterable[Row], key: SortKey) -> list[Row]:
         return value is None, -(value or 0), row.name
 
     return sorted(rows, key=order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """One metric of processes or cgroups; `name` ends with `unit`."""
+
+    name: str
+    unit: str
+    words: str
+    value: Callable[[Row], float | None]
+    counter: bool = False
+
+
+_ROWS = (
+    _Family("memory_bytes", "bytes", "Memory on pages of any size.", lambda row: row.memory_bytes),
+    _Family("huge_bytes", "bytes", "Memory on huge pages.", lambda row: row.huge_bytes),
+    _Family(
+        "eligible_bytes",
+        "bytes",
+        "Memory on base pages that the kernel may put on transparent huge pages.",
+        lambda row: row.eligible_bytes,
+    ),
+    _Family(
+        "ineligible_bytes",
+        "bytes",
+        "Memory on base pages that the kernel may not put on transparent huge pages.",
+        lambda row: row.ineligible_bytes,
+    ),
+    _Family(
+        "tlb_reach_ratio", "ratio", "Times the TLB the memory would take.", lambda r: r.reach_ratio
+    ),
+    _Family("age_seconds", "seconds", "Age of memory and huge bytes.", lambda row: row.age_s),
+    _Family(
+        "eligible_age_seconds",
+        "seconds",
+        "Age of eligible and ineligible bytes.",
+        lambda row: row.eligible_age_s,
+    ),
+)
+_FAULTS = _Family("page_faults", "", "Page faults since its start.", lambda r: r.faults, True)
+# A sum over the members of a group falls when one ends: no counter.
+_FAULT_RATE = _Family("page_fault_rate", "", "Page faults a second.", lambda row: row.fault_rate)
+
+
+def openmetrics(document: TopDocument) -> str:
+    lines = list(_host(document))
+    for family in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
+        name = f"tlbcost_{document.by}_{family.name}"
+        samples = [(_labels(row), family.value(row)) for row in document.rows]
+        lines += _family(name, family.unit, family.words, samples, counter=family.counter)
+    return "".join(f"{line}\n" for line in [*lines, "# EOF"])
+
+
+def _host(document: TopDocument) -> Iterable[str]:
+    host = document.host
+    single: list[tuple[str, str, str, float | None]] = [
+        ("thp_bytes", "bytes", "Memory on transparent huge pages.", host.thp_bytes),
+        ("available_bytes", "bytes", "Memory available to programs.", host.available_bytes),
+        ("memory_bytes", "bytes", "Memory of the host.", host.memory_bytes),
+        ("thp_fallback_rate", "", "Faults a second without a huge page.", host.fallback_rate),
+        ("unreadable_processes", "processes", "Not read for lack of rights.", document.unreadable),
+    ]
+    for name, unit, words, value in single:
+        yield from _family(f"tlbcost_host_{name}", unit, words, [("", value)])
+    for name, words in (("total_bytes", "Memory in pools."), ("free_bytes", "Memory free there.")):
+        samples = [(f'{{page_bytes="{p.page_size_bytes}"}}', getattr(p, name)) for p in host.pools]
+        yield from _family(f"tlbcost_host_pool_{name}", "bytes", words, samples)
+
+
+def _family(
+    name: str,
+    unit: str,
+    words: str,
+    samples: Iterable[tuple[str, float | None]],
+    *,
+    counter: bool = False,
+) -> list[str]:
+    known = [(labels, value) for labels, value in samples if value is not None]
+    if not known:
+        return []
+    suffix = "_total" if counter else ""
+    return [
+        f"# TYPE {name} {'counter' if counter else 'gauge'}",
+        *([f"# UNIT {name} {unit}"] if unit else []),
+        f"# HELP {name} {words}",
+        *(f"{name}{suffix}{labels} {value}" for labels, value in known),
+    ]
+
+
+def _labels(row: Row) -> str:
+    if row.pid is None:
+        return f'{{cgroup="{_escaped(row.name)}"}}'
+    return f'{{pid="{row.pid}",comm="{_escaped(row.name)}"}}'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,22 +1,53 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is it shown to people, in as many columns and lines as there are?
+"""The host read once or watched, and drawn on a terminal.
 
 The lines are made here, and not by Rich's tables: laying out one of 40 rows takes 40 ms, which is
 all that may be used in two refreshes.
+
+Whatever ends us, and while Ctrl-Z has us stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import re
+import select
+import signal
+import sys
+import termios
+import time
+import tty
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
+import msgspec
+
 from tlbcost.common import units
-from tlbcost.common.console import print_whole
+from tlbcost.common.cleanup import signals_deferred
+from tlbcost.common.console import is_styled, print_whole
+from tlbcost.common.document import now
+from tlbcost.common.output import write
+from tlbcost.common.paths import version
 from tlbcost.common.progress import duration
-from tlbcost.live.document import Row, TopDocument
+from tlbcost.live.document import (
+    By,
+    HostReader,
+    Row,
+    TopDocument,
+    hides_processes,
+    in_order,
+    openmetrics,
+    rows_of,
+)
 from tlbcost.live.keys import SortKey
+from tlbcost.live.processes import PAGES_SHARE, STAT_SHARE, Budget, OwnUse, Processes, Unlimited
+from tlbcost.memory.areas import Reaches
+from tlbcost.system.machine import Machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -172,3 +203,197 @@ def _parts(
     for column in columns:
         if column is not _PID:
             yield f" {cell(column):>{column.width}}"[-column.width - 1 :], column
+
+
+# What arrows and the like send.
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;]*[@-~]|O.|)")
+
+
+def can_draw() -> bool:
+    """Whether standard output is a terminal that pictures can be drawn on."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+class Screen:
+    """The alternate screen of the terminal. Keys come from standard input, if that is one too."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        styled = is_styled(sys.stdout)
+        self._console = Console(
+            file=sys.stdout,
+            force_terminal=True,
+            color_system="standard" if styled else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        self._live = Live(
+            console=self._console,
+            screen=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._input: int | None = sys.stdin.fileno() if sys.stdin.isatty() else None
+        self._saved = None if self._input is None else termios.tcgetattr(self._input)
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        handlers = {
+            signal.SIGWINCH: signal.signal(signal.SIGWINCH, lambda *_: None),
+            signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._stop),
+        }
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        try:
+            self._enter()
+            yield
+        finally:
+            with signals_deferred():
+                self._leave()
+                signal.set_wakeup_fd(-1)
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
+                os.close(self._woken)
+                os.close(self._wake)
+
+    def _enter(self) -> None:
+        if self._input is not None:
+            tty.setcbreak(self._input, termios.TCSADRAIN)
+        self._live.start()
+
+    def _leave(self) -> None:
+        # The terminal may be gone.
+        with contextlib.suppress(OSError):
+            self._live.stop()
+        if self._input is not None and self._saved is not None:
+            with contextlib.suppress(OSError, termios.error):
+                termios.tcsetattr(self._input, termios.TCSADRAIN, self._saved)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Ctrl-Z: the shell gets its terminal back until we continue."""
+        self._leave()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._stop)
+        self._enter()
+
+    def draw(self, picture: Callable[[int, int], Text]) -> None:
+        width, height = self._console.size
+        self._live.update(picture(width, height), refresh=True)
+
+    def keys(self, until: float) -> str:
+        """What was typed, as soon as it is; empty: nothing until this time (time.monotonic), or
+        the terminal changed.
+        """
+        waiting = [self._woken, *([] if self._input is None else [self._input])]
+        ready, _, _ = select.select(waiting, [], [], max(until - time.monotonic(), 0))
+        if self._woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._woken, 512)
+        if self._input not in ready or self._input is None:
+            return ""
+        typed = os.read(self._input, 512)
+        if not typed:
+            # The terminal is gone.
+            self._input = None
+        return _SEQUENCE.sub(b"", typed).decode(errors="replace")
+
+
+_QUIT = "q"
+_SAVED_INTERVALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TopRequest:
+    """What is to be read. `interval_s`: between two refreshes, and for rates."""
+
+    by: By
+    sort: SortKey
+    interval_s: float
+    machine: Machine
+    reaches: Reaches
+    openmetrics: Path | None = None
+
+
+class _ThisHost:
+    """What is known of this host so far."""
+
+    def __init__(self, request: TopRequest, *, limited: bool) -> None:
+        self._request, self._own = request, OwnUse()
+        saved_s = _SAVED_INTERVALS * request.interval_s
+        self._faults: Budget = Unlimited()
+        self._pages: Budget = Unlimited()
+        if limited:
+            self._faults = Budget(saved_s, STAT_SHARE, cpu=self._own.stat_s)
+            self._pages = Budget(saved_s, PAGES_SHARE, cpu=self._own.others_s)
+        self._processes = Processes(grouped=request.by == "cgroup")
+        self._host = HostReader()
+        self._hidden = hides_processes()
+
+    def refresh(self, sort: SortKey) -> TopDocument:
+        with self._own.of_stat():
+            self._processes.refresh_faults(self._faults)
+        self._processes.refresh_pages(self._pages)
+        request = self._request
+        rows = rows_of(self._processes.seen(), request.by, request.reaches, time.monotonic())
+        document = TopDocument(
+            tlbcost_version=version(),
+            date=now(),
+            machine=request.machine,
+            reach=request.reaches,
+            host=self._host.read(),
+            by=request.by,
+            unreadable=self._processes.unreadable,
+            hidden=self._hidden,
+            own_cpu_fraction=self._own.fraction(),
+            rows=tuple(in_order(rows, sort)),
+        )
+        for each in (self._own, self._faults, self._pages):
+            each.first_reading_done()
+        return document
+
+
+def once(request: TopRequest) -> TopDocument:
+    """Read all twice, an interval apart, for rates. Raises TlbcostError without pages or file."""
+    host = _ThisHost(request, limited=False)
+    host.refresh(request.sort)
+    time.sleep(request.interval_s)
+    document = host.refresh(request.sort)
+    _write(request, document)
+    return document
+
+
+def watch(request: TopRequest, screen: Screen | None) -> None:
+    """Refresh until q is typed, or forever without a screen. Raises TlbcostError as once()."""
+    host = _ThisHost(request, limited=True)
+    if screen is None:
+        while True:
+            _write(request, host.refresh(request.sort))
+            time.sleep(request.interval_s)
+    with screen.open():
+        sort = request.sort
+        while True:
+            due = time.monotonic() + request.interval_s
+            document = host.refresh(sort)
+            _write(request, document)
+            while True:
+                screen.draw(functools.partial(picture, document, sort))
+                typed = screen.keys(due)
+                if _QUIT in typed:
+                    return
+                chosen = next((KEYS[key] for key in reversed(typed) if key in KEYS), sort)
+                if chosen != sort:
+                    sort = chosen
+                    rows = tuple(in_order(document.rows, sort))
+                    document = msgspec.structs.replace(document, rows=rows)
+                if time.monotonic() >= due:
+                    break
+
+
+def _write(request: TopRequest, document: TopDocument) -> None:
+    if request.openmetrics is not None:
+        write(request.openmetrics, openmetrics(document))

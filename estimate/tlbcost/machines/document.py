@@ -1,24 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The document of `tlbcost estimate --json` with --machine or --page-size."""
+"""The report of an estimate for other machines and page sizes, as text and as JSON."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, TextIO
 
-from tlbcost.common import document
+from tlbcost.common import document, units
+from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
-from tlbcost.machines.gain import (
+from tlbcost.common.units import middle
+from tlbcost.machines.estimate import (
     MachineCaveat,
     MachineEstimates,
     MachineResult,
+    Sides,
     SizeResult,
     UnknownEffect,
     Verdict,
     sentence,
 )
-from tlbcost.processors.published import TlbLevel
+from tlbcost.processors.published import PageSizeGeometry, TlbLevel
+from tlbcost.report.lines import LABEL, labelled, visible, wrapped
+from tlbcost.run.outcome import region_words
 from tlbcost.simulator.counts import Side
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class SimulatedTlb(Part, frozen=True, kw_only=True):
@@ -154,3 +165,220 @@ def _page_size(result: SizeResult, base: SizeResult) -> PageSizeEstimate:
         verdict=result.verdict,
         sentence=None if result is base else sentence(result, base),
     )
+
+
+_MOST_LINES = 24
+_VERDICTS = {"faster": "faster", "slower": "slower", "alike": "not proven"}
+# Effects of guesses on a time ratio that are worth a word.
+_SHOWN = 0.005
+_BASIS = "Basis: simulation; times are of modelled cores, on which the program did not run."
+_MODEL = (
+    "Times are shares of modelled core cycles: the program did not run on these machines. On the "
+    "machine that the model was made on its errors are those of tlbcost-validate(1); on others it "
+    "has been compared with published tables alone (doc/accuracy-machines.md)."
+)
+
+
+def print_report(report: MachineEstimates, file: TextIO, *, details: bool = False) -> None:
+    print_whole(lambda console: _fill(report, console, details=details), file)
+
+
+def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
+    width = console.width
+    for line in wrapped(verdict(report.machines), width):
+        console.print(line, style="bold")
+    together = plain_sentence(report.machines)
+    for line in wrapped(together, width) if together else ():
+        console.print(line)
+    below = [_program(report, width), *labelled("Run", _run_words(report), width)]
+    if report.region is not None:
+        below[1:1] = labelled("Region", region_words(report.region), width)
+    codes = [
+        line
+        for each in report.caveats
+        for line in wrapped(each.text, width, f"{each.code:<5}", " " * 5)
+    ]
+    ending = [*codes, *wrapped(f"{_BASIS} Details: --details", width)]
+    said = 6 if together is None else 6 + len(wrapped(together, width))
+    _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - said)
+    for line in ("", *below, "", *ending):
+        console.print(line, soft_wrap=True)
+    if details:
+        for result in report.machines:
+            _report_machine(result, console)
+        console.print()
+        _words(console, _MODEL)
+
+
+def verdict(machines: Sequence[MachineResult]) -> str:
+    """The best of all, or that nothing is clearly faster, in a sentence."""
+    others = [
+        (size, result)
+        for result in machines
+        for size in result.sizes[1:]
+        if size.time_ratio is not None
+    ]
+    if not others:
+        return "NOT KNOWN: no times could be modelled; misses alone are known."
+    size, result = min(others, key=lambda each: _value(each[0]))
+    if size.verdict == "faster":
+        pages = f"{units.size(size.size.page_bytes)} pages"
+        first = units.size(result.sizes[0].size.page_bytes)
+        where = f" on {result.machine.title}" if len(machines) > 1 else ""
+        most = "most" if len(others) > 1 else "time"
+        return (
+            f"FASTER: {pages} should save {most}{where}: {_value(size):.2f} of the time on "
+            f"{first} pages ({_range(size)})."
+        )
+    if all(size.verdict == "slower" for size, _ in others):
+        return "SLOWER: larger pages should take more time."
+    return "NOT PROVEN: no larger page size is clearly faster."
+
+
+def _value(size: SizeResult) -> float:
+    return math.inf if size.time_ratio is None else size.time_ratio.value
+
+
+def _range(size: SizeResult) -> str:
+    ratio = size.time_ratio
+    return units.NOT_OBTAINED if ratio is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
+
+
+def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> None:
+    shown = table("machine", "pages", "walks", "time", "range", "")
+    shown.columns[-1].justify = "left"
+    rows = [(result, size) for result in machines for size in result.sizes]
+    if len(machines) > 1:
+        # A line for each machine: the size that saves most there.
+        rows = [(result, size or result.sizes[-1]) for result, size in best_first(machines)]
+    for result, size in rows[: most if len(rows) <= most else most - 1]:
+        first = size is result.sizes[0]
+        shown.add_row(
+            result.machine.title if first or len(machines) > 1 else "",
+            units.size(size.size.page_bytes),
+            _data(size.counts)[2],
+            units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
+            "" if first or size.time_ratio is None else _range(size),
+            "" if first or size.time_ratio is None else _VERDICTS[size.verdict],
+        )
+    section(console, shown)
+    if len(rows) > most:
+        console.print(f"{len(rows) - most + 1} more lines: --details")
+
+
+def _program(report: MachineEstimates, width: int) -> str:
+    return f"{'Program':<{LABEL}}{middle(visible(shlex.join(report.argv)), width - LABEL)}"
+
+
+def _run_words(report: MachineEstimates) -> str:
+    if report.run is None or report.simulated_ns is None:
+        return "not timed"
+    return (
+        f"{units.time(report.run.wall_ns)} natively, simulated once for all in "
+        f"{units.time(report.simulated_ns)}"
+    )
+
+
+def _words(console: Console, text: str) -> None:
+    for line in wrapped(text, console.width):
+        console.print(line)
+
+
+def _report_machine(result: MachineResult, console: Console) -> None:
+    machine = result.machine
+    console.print()
+    console.print(f"machine {machine.title} ({machine.name})")
+    _words(console, f"costs   {machine.costs}")
+    rows = table("pages", "L1 dTLB", "STLB", "L1 misses", "STLB hits", "walks", "time")
+    for size in result.sizes:
+        rows.add_row(
+            units.size(size.size.page_bytes),
+            *_levels(size.size.geometry),
+            *_data(size.counts),
+            units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
+        )
+    section(console, rows)
+    _words(
+        console,
+        "Misses of loads and stores. "
+        + (
+            f"Time relative to the first size, modelled in {result.windows} windows."
+            if result.no_times is None
+            else f"No times: {result.no_times}."
+        ),
+    )
+    for size in result.sizes[1:]:
+        _words(console, sentence(size, result.sizes[0]))
+        if size.size.note is not None:
+            _words(console, f"  {size.size.note}.")
+    _effects(result, console)
+    for note in machine.assumed:
+        _words(console, f"  {note}.")
+
+
+def _effects(result: MachineResult, console: Console) -> None:
+    for size in result.sizes[1:]:
+        parts = [
+            f"{each.figure} -{each.below:.2f} +{each.above:.2f}"
+            for each in size.effects
+            if max(each.below, each.above) >= _SHOWN
+        ]
+        if parts:
+            pages = units.size(size.size.page_bytes)
+            _words(console, f"  Of the range on {pages} pages, by guesses: {', '.join(parts)}.")
+
+
+def _levels(geometry: PageSizeGeometry | None) -> tuple[str, str]:
+    if geometry is None:
+        return units.NOT_OBTAINED, units.NOT_OBTAINED
+    return _level(geometry.dtlb), _level(geometry.stlb)
+
+
+def _level(level: TlbLevel | None) -> str:
+    return "none" if level is None else f"{level.entries}:{level.ways}"
+
+
+def _data(counts: Sides | None) -> tuple[str, ...]:
+    if counts is None:
+        return (units.NOT_OBTAINED,) * 3
+    sides = [seen for side, seen in counts.items() if side != "fetch"]
+    return (
+        units.count(sum(seen.l1_tlb_misses for seen in sides)),
+        units.count(sum(seen.stlb_hits for seen in sides)),
+        units.count(sum(seen.stlb_misses for seen in sides)),
+    )
+
+
+def best_of(result: MachineResult) -> SizeResult | None:
+    """The larger page size with the least time; None: none was timed."""
+    timed = [size for size in result.sizes[1:] if size.time_ratio is not None]
+    return min(timed, key=_ratio_of) if timed else None
+
+
+def best_first(machines: Sequence[MachineResult]) -> list[tuple[MachineResult, SizeResult | None]]:
+    """The machines with their best sizes, what saves most first, what is not known last."""
+    found = [(result, best_of(result)) for result in machines]
+    return sorted(found, key=lambda pair: (pair[1] is None, pair[1] and _ratio_of(pair[1])))
+
+
+def plain_sentence(machines: Sequence[MachineResult]) -> str | None:
+    """What all of them come to, in one sentence; None if there is only one."""
+    timed = [(result, size) for result, size in best_first(machines) if size is not None]
+    if len(machines) < 2 or not timed:
+        return None
+    parts = [f"on {result.machine.title} {_saves(size)}" for result, size in timed]
+    text = f"{', '.join(parts)}."
+    return text[0].upper() + text[1:]
+
+
+def _saves(size: SizeResult) -> str:
+    ratio = size.time_ratio
+    assert ratio is not None
+    pages = units.size(size.size.page_bytes)
+    low, value, high = (round(100 * (1 - end)) for end in (ratio.high, ratio.value, ratio.low))
+    return f"{pages} pages save {value} % ({low} to {high})"
+
+
+def _ratio_of(size: SizeResult) -> float:
+    assert size.time_ratio is not None
+    return size.time_ratio.value

@@ -10,7 +10,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, MOST_VARIANTS, OtherMachine
 from tlbcost.processors.published import Geometry, PageSizeGeometry
 from tlbcost.simulator.core import Core
-from tlbcost.simulator.views import MOST_VIEWS, View, options
+from tlbcost.simulator.counts import MOST_VIEWS, View, options
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,15 @@ from dataclasses import dataclass, replace
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
-from tlbcost.machines.unknowns import Variant, ranked, unknowns_of, variants
+from tlbcost.machines.unknowns import (
+    CoreFigures,
+    Variant,
+    figures_of,
+    published_core,
+    ranked,
+    unknowns_of,
+    variants,
+)
 from tlbcost.processors.published import (
     Figure,
     Geometry,

@@ -10,8 +10,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.allocators.owner import own_heap_of
-from tlbcost.allocators.recognise import program_of
+from tlbcost.allocators.recognise import own_heap_of, program_of
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.sudo import calling_user

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.common.document import doc
-from tlbcost.memory.eligibility import Reason, Standing, backing_of, kind_of, stand
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.memory.eligibility import MemoryKind, Reason, Standing, backing_of, kind_of, stand
 from tlbcost.memory.smaps import Mapping
 from tlbcost.processors.published import Geometry, PageSizeGeometry, SourceKind
 from tlbcost.system.huge_pages import HugeSettings

@@ -12,7 +12,7 @@ from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc
 from tlbcost.common.units import shortened
 from tlbcost.memory.areas import Area, Reaches
-from tlbcost.memory.kinds import name_of
+from tlbcost.memory.eligibility import name_of
 from tlbcost.memory.process import ProcessMemory
 from tlbcost.system.machine import Machine
 

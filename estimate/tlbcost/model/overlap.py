@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tlbcost.common.interval import Interval, median_bounds
-from tlbcost.copies.record import CopiedRun
+from tlbcost.copies.estimator import CopiedRun
 from tlbcost.model.gain import PredictedGain, already_huge, fraction, verdict
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
-from tlbcost.simulator.windows import ImageWindows, Window
+from tlbcost.simulator.memory_tables import ImageWindows, Window
 
 # The model's own error, without sampling: as a share of the CPU time, and of the saving itself.
 MODEL_POINTS = 0.05

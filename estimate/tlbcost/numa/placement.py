@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common.document import doc
-from tlbcost.numa.accesses import Ints, NodePages
 from tlbcost.numa.locality import Score
+from tlbcost.numa.nodes import Ints, NodePages
 
 HOT_FRACTION = 0.06
 

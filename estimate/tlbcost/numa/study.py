@@ -13,11 +13,10 @@ from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.numa import carrefour, placement
-from tlbcost.numa.accesses import NodePages, gather
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Remedy
 from tlbcost.numa.locality import Direction, Score, placement_direction
 from tlbcost.numa.node_memory import NodeMemory
-from tlbcost.numa.nodes import Nodes, Spread, machine_nodes
+from tlbcost.numa.nodes import NodePages, Nodes, Spread, gather, machine_nodes
 from tlbcost.numa.placement import HotPages
 from tlbcost.numa.placement_table import (
     ImagePlacement,

@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from tlbcost.allocators.owner import Owner, owner_of, words_of
-from tlbcost.allocators.recognise import Program, program_of
-from tlbcost.attribution.shares import RegionShare
+from tlbcost.allocators.recognise import Owner, Program, owner_of, program_of, words_of
+from tlbcost.attribution.document import RegionShare
 from tlbcost.common.document import Part, doc, part_of
-from tlbcost.memory.eligibility import Reason, Standing, stand
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.memory.eligibility import MemoryKind, Reason, Standing, stand
 from tlbcost.remedies import anonymous, segments, switches
 from tlbcost.remedies.remedy import Remedy, Situation
 

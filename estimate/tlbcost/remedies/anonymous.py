@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tlbcost.allocators.recognise import Malloc, Program
-from tlbcost.attribution.shares import RegionShare
+from tlbcost.attribution.document import RegionShare
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.remedy import (

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from tlbcost.attribution.shares import RegionShare
+from tlbcost.attribution.document import RegionShare
 from tlbcost.common import names
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval

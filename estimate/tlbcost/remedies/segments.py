@@ -16,7 +16,7 @@ import shutil
 from pathlib import PurePosixPath
 
 from tlbcost.allocators.recognise import Program
-from tlbcost.attribution.shares import RegionShare
+from tlbcost.attribution.document import RegionShare
 from tlbcost.common import names, units
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.anonymous import map_hugetlb

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.allocators.owner import Owner
-from tlbcost.allocators.recognise import Program
-from tlbcost.attribution.shares import RegionShare
+from tlbcost.allocators.recognise import Owner, Program
+from tlbcost.attribution.document import RegionShare
 from tlbcost.common import formats, names, paths
 from tlbcost.common.formats import read_table
 from tlbcost.remedies.remedy import (

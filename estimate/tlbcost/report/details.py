@@ -18,12 +18,11 @@ from tlbcost.answer.estimate_document import (
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.copies.record import CopiesRecord
+from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.report.facts import mode_words, page_sizes
-from tlbcost.report.regions import print_regions
-from tlbcost.report.remedies import command_of, print_remedies
+from tlbcost.report.regions import command_of, print_regions, print_remedies
 from tlbcost.report.summary import caveat_items, measured_words, summary
 from tlbcost.simulator.counts import CODE, DATA, Side, SideCounts
 

@@ -7,11 +7,11 @@ from statistics import median
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.words import waits_words
-from tlbcost.attribution.shares import RegionShare, words
+from tlbcost.attribution.document import RegionShare, words
 from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.measured.record import WORTHWHILE_FRACTION
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.memory.eligibility import MemoryKind
 from tlbcost.remedies.advice import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}

@@ -13,11 +13,11 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.record import Caveat
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
-from tlbcost.copies.record import CopiesRecord
+from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
 from tlbcost.report.lines import LABEL, cut, labelled, wrapped
-from tlbcost.report.remedies import command_lines, program_line
+from tlbcost.report.regions import command_lines, program_line
 from tlbcost.run.outcome import region_words
 
 _MOST_LINES = 24

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.attribution.shares import CodeLine, RegionShare
+from tlbcost.attribution.document import CodeLine, RegionShare
 from tlbcost.calibration.records import Extent, Grade
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval

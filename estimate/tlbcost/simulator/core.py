@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.calibration.calibrator import run_calibrator
-from tlbcost.calibration.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
-from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
-from tlbcost.calibration.records import Calibration, cost_at
+from tlbcost.calibration.consistency import (
+    LevelLatencies,
+    Loads,
+    cache_sizes,
+    level_latencies,
+    loads,
+)
+from tlbcost.calibration.records import Calibration, cost_at, reported_figures, sysfs_caches
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages

@@ -20,10 +20,15 @@ from tlbcost.common.progress import Progress, Tick
 from tlbcost.processors.published import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, describe_limit
-from tlbcost.simulator.counts import ProcessCounts, read_counts
-from tlbcost.simulator.memory_tables import OPTIONS, ImageAttribution, read_attributions
-from tlbcost.simulator.views import ImageViews, read_views
-from tlbcost.simulator.windows import ImageWindows, WindowPlan, read_windows
+from tlbcost.simulator.counts import ImageViews, ProcessCounts, read_counts, read_views
+from tlbcost.simulator.memory_tables import (
+    OPTIONS,
+    ImageAttribution,
+    ImageWindows,
+    WindowPlan,
+    read_attributions,
+    read_windows,
+)
 from tlbcost.system import hints
 
 _GRACE_S = 5.0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.run.outcome import Region, names_of
-from tlbcost.symbols.binutils import demangled, source_lines
 from tlbcost.symbols.elf import ElfObject, damage_errors
+from tlbcost.symbols.resolver import demangled, source_lines
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

@@ -3,15 +3,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from tlbcost.symbols.binutils import Source, demangled, source_lines
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
+
+# Debug information of a browser takes longer; then it is not used.
+_TIMEOUT_S = 20
+_LINE = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?")
+_MANGLED = ("_Z", "_R")
+
+# The innermost function, even if inlined, its file without folders, and the line.
+Source = tuple[str, str, int]
+
+
+def source_lines(path: str, addresses: Sequence[int]) -> dict[int, Source]:
+    """The source of addresses in an ELF file (as in its segments), where known."""
+    command = ["addr2line", "--functions", "--demangle", f"--exe={path}"]
+    words = _answers(command, [f"{address:#x}" for address in addresses], each=2)
+    if words is None:
+        return {}
+    found = {}
+    for address, function, where in zip(addresses, words[::2], words[1::2], strict=True):
+        line = _LINE.fullmatch(where)
+        if function != "??" and line is not None and int(line[2]):
+            found[address] = (function, PurePosixPath(line[1]).name, int(line[2]))
+    return found
+
+
+def demangled(names: Iterable[str]) -> dict[str, str]:
+    """Demangled C++ and Rust names; other names are left out."""
+    mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
+    readable = _answers(["c++filt"], mangled)
+    return {} if readable is None else dict(zip(mangled, readable, strict=True))
+
+
+def _answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> list[str] | None:
+    """The lines that the program prints for these, `each` for one.
+
+    None where there is no such program, it fails or takes too long, or prints another number.
+    """
+    program = shutil.which(command[0])
+    if program is None or not lines:
+        return None
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            input="".join(f"{line}\n" for line in lines),
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeError):
+        return None
+    found = done.stdout.splitlines()
+    return found if len(found) == each * len(lines) else None
+
 
 # Where JIT compilers write perf-PID.map, by convention.
 JIT_MAPS = Path("/tmp")
@@ -113,3 +169,25 @@ def _trusted() -> set[int]:
     """Whose files are trusted for names: root's, ours, and those of the user who called sudo."""
     caller = os.environ.get("SUDO_UID", "")
     return {0, os.geteuid(), *([int(caller)] if caller.isdigit() else [])}
+
+
+def mapped_file(pid: int, name: str, inode: int, start: int, end: int) -> str:
+    """A path of ours for the file that process `pid` has mapped at [start, end) by this name.
+
+    `inode` as in /proc/PID/maps. If it is in a file system that is not ours and cannot be reached,
+    the path is never one of another file.
+    """
+    inside = f"/proc/{pid}/root{name}"
+    for path in (name, inside, f"/proc/{pid}/map_files/{start:x}-{end:x}"):
+        with contextlib.suppress(OSError, ValueError):
+            if Path(path).stat().st_ino == inode:
+                return path
+    return inside if _has_other_files(pid) else name
+
+
+def _has_other_files(pid: int) -> bool:
+    """Whether it has mounts of its own; not known of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/ns/mnt").readlink() != Path("/proc/self/ns/mnt").readlink()
+    except OSError:
+        return False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a program run so that its mappings ask for huge pages, and nothing else differs?"""
+"""A program, started or running, whose mappings ask for huge pages, and how much came onto them."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import shlex
 import signal
@@ -11,19 +12,67 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Annotated, Literal, TextIO
 
-from tlbcost.common import formats, paths
+from tlbcost.common import formats, paths, units
 from tlbcost.common.cleanup import sigint_left_to_the_program
-from tlbcost.common.document import now
+from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
-from tlbcost.common.formats import count, read_table
+from tlbcost.common.formats import count, counts_in, read_table
 from tlbcost.common.paths import version
 from tlbcost.common.sudo import calling_user
 from tlbcost.run.launch import resolve, rights_gained, start_failure
-from tlbcost.system import hints
+from tlbcost.system import hints, process
 from tlbcost.system.machine import THP, thp_mode
-from tlbcost.thp.reached import Reached
+from tlbcost.system.process import tracing_rights
+
+
+class Reached(Part, frozen=True, kw_only=True):
+    """What `tlbcost run --json FILE` writes: the memory that asked for transparent huge pages, and
+    what it got. Units are in the keys; null means that a figure was not obtained, or is not of
+    this kind of run.
+    """
+
+    schema: Annotated[Literal["tlbcost-run-1"], doc("form of this document and its version")] = (
+        "tlbcost-run-1"
+    )
+    tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    argv: Annotated[tuple[str, ...] | None, doc("the program; null: a process that was running")]
+    pid: Annotated[int | None, doc("the process that was running; null: a program")]
+    exit_code: Annotated[int | None, doc("the program's; 128 + N: killed by signal N")]
+    anonymous_bytes: Annotated[
+        int | None,
+        doc("anonymous memory, at the program's peak or of the process now; of two processes "
+            "that share it, twice", minimum=0),
+    ]  # fmt: skip
+    huge_bytes: Annotated[int | None, doc("what of it was on huge pages", minimum=0)]
+    huge_before_bytes: Annotated[
+        int | None, doc("of the process: what was on huge pages before", minimum=0)
+    ]
+    processes: Annotated[int | None, doc("of the program, at the peak", minimum=1)]
+    requests: Annotated[int, doc("areas of memory that asked for huge pages", minimum=0)]
+    notes: Annotated[tuple[str, ...], doc("what kept memory from it, or is to be known besides")]
+
+
+def print_reached(reached: Reached, file: TextIO) -> None:
+    for line in (_summary(reached), *reached.notes):
+        print(f"tlbcost: {line}", file=file)
+
+
+def _summary(reached: Reached) -> str:
+    if reached.anonymous_bytes is None or reached.huge_bytes is None:
+        return "the program ended before its memory could be measured"
+    amount = f"{units.size(reached.huge_bytes)} of {units.size(reached.anonymous_bytes)}"
+    if reached.pid is None:
+        return f"{amount} of anonymous memory were on huge pages at the peak"
+    assert reached.huge_before_bytes is not None
+    return (
+        f"{amount} of process {reached.pid}'s anonymous memory are on huge pages now; before, "
+        f"{units.size(reached.huge_before_bytes)} were"
+    )
+
 
 _NO_TRACER = (
     "allow ptrace and seccomp: in a container, by its seccomp profile or --cap-add SYS_PTRACE"
@@ -153,3 +202,90 @@ def _notes(cells: dict[str, int | None]) -> Iterator[str]:
             f"{left} of its processes {'remains' if left == 1 else 'remain'}; their memory keeps "
             "asking for huge pages"
         )
+
+
+def ask_process(pid: int, *, collapse: bool) -> Reached:
+    """Its areas ask; `collapse`: at once. Raises TlbcostError: 1 without it, 4 if it is refused."""
+    check_possible()
+    _check(pid)
+    with temporary_folder() as folder:
+        table = folder / "thp.tsv"
+        _ask(pid, table, collapse=collapse)
+        (row,) = read_table(table, formats.THP_PROCESS).records()
+    before, anonymous, huge, requests, complete = counts_in(
+        row, "huge_before_bytes", "anonymous_bytes", "huge_bytes", "requests", "complete"
+    )
+    return Reached(
+        tlbcost_version=version(),
+        date=now(),
+        argv=None,
+        pid=pid,
+        exit_code=None,
+        anonymous_bytes=anonymous,
+        huge_bytes=huge,
+        huge_before_bytes=before,
+        processes=None,
+        requests=requests,
+        notes=() if complete else ("interrupted: not all of its memory was moved",),
+    )
+
+
+def make_huge_page(pid: int, address: int) -> bool:
+    """One of the base pages that it has at this boundary, even if it only reads them: whether it
+    is one now. Raises TlbcostError if tlbcost-thp cannot run.
+    """
+    return _process_run("--pid", str(pid), "--huge-page", f"{address:#x}").returncode == 0
+
+
+def _check(pid: int) -> None:
+    status = process.status(pid)
+    if not status:
+        raise process.gone(pid)
+    if "VmSize" not in status:
+        raise _refused(pid, "it has no memory: it has ended, or is a thread of the kernel")
+    if status.get("TracerPid", "0") != "0":
+        raise _refused(
+            pid, f"process {status['TracerPid']} traces it already", "end the debugger, and repeat"
+        )
+    if status.get("Seccomp", "0") != "0":
+        raise _refused(
+            pid,
+            "its system calls are limited (seccomp), and it may be killed for another one",
+            "start it by: tlbcost run --thp -- COMMAND",
+        )
+    if status.get("THP_enabled") == "0":
+        raise _refused(
+            pid,
+            "it turned transparent huge pages off for itself (PR_SET_THP_DISABLE)",
+            "look for its own switch",
+        )
+
+
+def _process_run(*words: str) -> subprocess.CompletedProcess[str]:
+    tool = paths.libexec("tlbcost-thp")
+    try:
+        return subprocess.run(
+            [str(tool), *words], stderr=subprocess.PIPE, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise TlbcostError(
+            f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
+        ) from error
+
+
+def _ask(pid: int, table: Path, *, collapse: bool) -> None:
+    words = ["--pid", str(pid), "--output", str(table)]
+    done = _process_run(*words, *([] if collapse else ["--no-collapse"]))
+    if table.exists():
+        return
+    owner = process.owner(pid)
+    if owner is None:
+        raise process.gone(pid)
+    why = done.stderr.strip().rpartition(": ")[2] or f"exit code {done.returncode}"
+    free = hints.is_root() or (owner == os.geteuid() and not tracing_rights().scope)
+    hint = None if free else hints.again_as_root()
+    raise _refused(pid, f"it may not be traced: {why.lower()}", hint)
+
+
+def _refused(pid: int, why: str, hint: str | None = None) -> TlbcostError:
+    return TlbcostError(f"process {pid} cannot ask for huge pages: {why}", hint, CANNOT_MEASURE)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tlbcost.accuracy.checks import Record, TriedProgram, prediction_of
 from tlbcost.accuracy.record import format_record, save_record
@@ -19,19 +21,56 @@ from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.formats import read_table
 from tlbcost.common.names import program_only
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
+from tlbcost.common.sudo import calling_user
 from tlbcost.measured import catalog
 from tlbcost.measured.method import drop_huge_page_requests
-from tlbcost.run.launch import resolve
+from tlbcost.run.launch import Launcher, resolve
+from tlbcost.run.outcome import Outcome
+from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints, huge_pages
 from tlbcost.system.machine import current_machine
 from tlbcost.trial.session import program_of, run_trial
-from tlbcost.validation.listener import Listener, listener
+
+# The shell opens the file, and is replaced by the program.
+_TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
+
+
+@dataclass(slots=True)
+class Listener(Launcher):
+    """A launcher that keeps each run's command and standard output, and shows none."""
+
+    heard: list[tuple[tuple[str, ...], str]] = field(default_factory=list, init=False)
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        discard: bool,
+        **options: Any,  # noqa: ANN401
+    ) -> Outcome:
+        file = self.folder / f"heard{self.runs + 1}"
+        # No super(): the decorator makes another class, the one that has the slots.
+        outcome = Launcher.execute(self, [*_TO_FILE, str(file), *argv], discard=discard, **options)
+        text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        self.heard.append((tuple(argv), text))
+        return outcome
+
+
+@contextlib.contextmanager
+def listener() -> Iterator[Listener]:
+    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+        # An estimate, too, is of the program on base pages.
+        launcher = Listener(folder, stdin, calling_user(), transparent=False)
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        yield launcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,13 @@ from tlbcost.common.interval import Interval
 from tlbcost.measured.method import drop_huge_page_requests
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints
-from tlbcost.validation.listener import listener
-from tlbcost.validation.session import SuiteRequest, SuiteTask, check_rights, predict_and_try
+from tlbcost.validation.session import (
+    SuiteRequest,
+    SuiteTask,
+    check_rights,
+    listener,
+    predict_and_try,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,9 +24,8 @@ sys.path.insert(0, str(TREE / "estimate"))
 # All of it is loaded once: an emulator takes half a minute for that.
 from tlbcost.__main__ import main as tlbcost_main  # noqa: E402
 from tlbcost.commands import numa, pool  # noqa: E402, F401
-from tlbcost.live import screen  # noqa: E402, F401
 from tlbcost.numa.node_memory import page_nodes  # noqa: E402
-from tlbcost.numa.watch import acting, session, sources, view  # noqa: E402, F401
+from tlbcost.numa.watch import process, sources  # noqa: E402
 
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PAGE, HUGE = 4096, 2 << 20
@@ -64,7 +63,11 @@ def stopped_between(pid: int) -> None:
 
     In an emulator it takes the time of a watch that computes; on a real machine it has other CPUs.
     """
-    for owner, name in ((sources.Copies, "_run"), (acting.Actor, "do"), (acting.Actor, "put_back")):
+    for owner, name in (
+        (sources.Copies, "_run"),
+        (process.Actor, "do"),
+        (process.Actor, "put_back"),
+    ):
         setattr(owner, name, running(getattr(owner, name), pid))
     send(pid, signal.SIGSTOP)
 

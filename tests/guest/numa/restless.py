@@ -29,12 +29,10 @@ from program import (
 )
 from subject import KINDS
 from tlbcost.numa.watch import kernel, sources
-from tlbcost.numa.watch.acting import ActionResult, Actor, collapse
-from tlbcost.numa.watch.decide import Action
+from tlbcost.numa.watch.decide import Action, Thresholds
 from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.feedback import Feedback
-from tlbcost.numa.watch.process import LiveProcess
-from tlbcost.numa.watch.thresholds import Thresholds
+from tlbcost.numa.watch.process import ActionResult, Actor, LiveProcess, collapse
 
 FOLD, NODES = HUGE // PAGE, 4
 # Fewer where not all steps are taken, or as many as TLBCOST_CHECK_NUMA="killed KILLS=200" asks for.

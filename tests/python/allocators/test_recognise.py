@@ -15,9 +15,17 @@ from pathlib import Path
 import pytest
 from builders.memory import backed
 from builders.tree import TREE
-from tlbcost.allocators.owner import Owner, owner_of
-from tlbcost.allocators.recognise import ElfFile, Malloc, Program, program_of, read_elf, recognise
-from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.allocators.recognise import (
+    ElfFile,
+    Malloc,
+    Owner,
+    Program,
+    owner_of,
+    program_of,
+    read_elf,
+    recognise,
+)
+from tlbcost.memory.eligibility import Backing, MemoryKind
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 GLIBC = Malloc("glibc", "libc.so.6", "GLIBC_TUNABLES")

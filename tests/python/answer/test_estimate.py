@@ -26,13 +26,14 @@ from tlbcost.report.summary import summary
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
+    ImageWindows,
     Misses,
     ModelledMisses,
     RegionMisses,
     SidedMisses,
+    Window,
 )
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.windows import ImageWindows, Window
 
 CALIBRATION = GOLDEN / "calibration.tsv"
 

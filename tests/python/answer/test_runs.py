@@ -15,12 +15,12 @@ from builders.tree import GOLDEN
 from tlbcost.answer import run_plan, runs
 from tlbcost.answer.request import AskedModel, EstimateRequest
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.copies.record import CopiedRun
+from tlbcost.copies.estimator import CopiedRun
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.core import Core
+from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.windows import WindowPlan
 
 CALIBRATION = GOLDEN / "calibration.tsv"
 

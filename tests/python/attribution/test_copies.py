@@ -11,8 +11,7 @@ from tlbcost.attribution.code_profile import folded
 from tlbcost.attribution.copies import copied_attributions
 from tlbcost.common import formats
 from tlbcost.common.formats import TableFormat
-from tlbcost.copies.estimator import Weighed, weigh
-from tlbcost.copies.tables import CopyTables, read_tables
+from tlbcost.copies.estimator import CopyTables, Weighed, read_tables, weigh
 from tlbcost.memory import smaps
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.memory_tables import ImageAttribution

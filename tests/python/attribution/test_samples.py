@@ -15,9 +15,8 @@ from builders.answer import interval
 from builders.tree import TREE
 from tlbcost.attribution import samples
 from tlbcost.attribution.backing import Seen
-from tlbcost.attribution.document import attribution_part
+from tlbcost.attribution.document import Attribution, attribution_part
 from tlbcost.attribution.samples import FEWEST, Sampled, attribute_samples, sample_misses
-from tlbcost.attribution.shares import Attribution
 from tlbcost.common.console import print_whole
 from tlbcost.counters.profile import Hits, SampleHit
 from tlbcost.memory import smaps
@@ -25,7 +24,7 @@ from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
 from tlbcost.report.regions import print_sampled
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.symbols.binutils import source_lines
+from tlbcost.symbols.resolver import source_lines
 from tlbcost.system.filesystems import FileSystem
 from tlbcost.system.huge_pages import HugeSettings
 

@@ -16,7 +16,7 @@ from tlbcost.attribution.code_profile import (
     is_code_table,
     read_code,
 )
-from tlbcost.attribution.shares import Attribution, allocation_site, words
+from tlbcost.attribution.document import Attribution, allocation_site, words
 from tlbcost.attribution.simulation import attribute, code_lines
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval

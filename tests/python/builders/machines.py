@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tlbcost.machines.gain import MachineEstimates, results
+from tlbcost.machines.estimate import MachineEstimates, results
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import OtherMachine, machine_named
 from tlbcost.run.outcome import Outcome
-from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
+from tlbcost.simulator.counts import ImageViews, ProcessCounts, Side, SideCounts
+from tlbcost.simulator.memory_tables import ImageWindows, Window
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.views import ImageViews
-from tlbcost.simulator.windows import ImageWindows, Window
 
 BASE, MTHP, HUGE = 4 << 10, 64 << 10, 2 << 20
 

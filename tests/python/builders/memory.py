@@ -7,10 +7,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.live.document import By, Row, TopDocument
-from tlbcost.live.host import Host, LivePool
+from tlbcost.live.document import By, Host, LivePool, Row, TopDocument
 from tlbcost.memory.areas import Reaches, TlbReach
-from tlbcost.memory.kinds import Backing
+from tlbcost.memory.eligibility import Backing
 from tlbcost.system.filesystems import FileSystem
 from tlbcost.system.huge_pages import HugeSettings
 from tlbcost.system.machine import Machine

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tlbcost.pagesizes.page_size import PageSupply, Shortage
-from tlbcost.pagesizes.patterns import GIB, PATTERNS, Pattern
-from tlbcost.pagesizes.runs import PageTimes, PatternRun, Places, RunTime
+from tlbcost.pagesizes.published import GIB, PATTERNS, Pattern
+from tlbcost.pagesizes.runner import PageSupply, PageTimes, PatternRun, Places, RunTime, Shortage
 
 BASE, HUGE = PageSupply(4096, "base"), PageSupply(2 << 20, "pool")
 GIGANTIC = PageSupply(GIB, "pool")

@@ -27,7 +27,7 @@ from tlbcost.accuracy.record import TrackRecord
 from tlbcost.allocators.recognise import Malloc, Program
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate, Surroundings
-from tlbcost.attribution.shares import AllocationSite, Attribution, RegionShare
+from tlbcost.attribution.document import AllocationSite, Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.remedies import advice

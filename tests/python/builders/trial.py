@@ -10,7 +10,7 @@ from tlbcost.measured.method import Method
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.outcome import Run
-from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
+from tlbcost.trial.session import Pair, ProgramTrials, Trial
 
 MIB = 1 << 20
 MS = 1_000_000

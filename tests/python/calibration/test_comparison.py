@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from builders.calibration import BASE, cost, full, quick
 from tlbcost.__main__ import main
-from tlbcost.calibration.comparison import compare, cost_pairs
-from tlbcost.calibration.document import calibration_document, read_document
+from tlbcost.calibration.document import calibration_document, compare, cost_pairs, read_document
 from tlbcost.calibration.records import Calibration, Cost, Obtained
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval

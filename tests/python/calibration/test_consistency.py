@@ -11,18 +11,20 @@ import pytest
 from builders.calibration import BASE, HUGE, cost, quick
 from builders.samples import Row, curve, table
 from builders.tree import GOLDEN, TREE
-from tlbcost.calibration.analysis.caches import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.analysis.samples import read_samples
+from tlbcost.calibration.analysis.walks import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.consistency import (
+    Loads,
+    cache_sizes,
     contradictions,
     last_cache_bytes,
+    level_latencies,
+    loads,
     poor_because,
     without_negative,
 )
 from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
-from tlbcost.calibration.other_sources import ReportedFigure
-from tlbcost.calibration.records import Access, Calibration, Cost
+from tlbcost.calibration.records import Access, Calibration, Cost, ReportedFigure
 from tlbcost.common import formats
 from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tlbcost.calibration.other_sources import (
+from tlbcost.calibration.records import (
+    Calibration,
+    Cost,
     ReportedFigure,
     disagreements,
     figure_from,
     reported_figures,
     sysfs_caches,
 )
-from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 from tlbcost.processors.cpuid import ReportedCache
 from tlbcost.system.machine import Machine

@@ -14,8 +14,7 @@ from builders.tree import SCHEMAS, TREE, needs_gnuplot
 from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.figure import draw
 from tlbcost.calibration.file import QUANTITIES, read_calibration
-from tlbcost.calibration.other_sources import WORDS, reported_figures
-from tlbcost.calibration.records import Cost, Obtained
+from tlbcost.calibration.records import WORDS, Cost, Obtained, reported_figures
 from tlbcost.calibration.report import describe, load_table, summarize
 from tlbcost.common import units
 from tlbcost.common.document import to_json

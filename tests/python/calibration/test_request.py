@@ -11,18 +11,20 @@ from pathlib import Path
 import pytest
 from builders.calibration import of_this_machine
 from builders.tree import GOLDEN
-from tlbcost.calibration import file, request
+from tlbcost.calibration import file
 from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.file import (
+    CalibrationRequest,
     cache_folder,
     cache_path,
+    calibration_for,
     look_up,
+    obtain,
     read_calibration,
     write_calibration,
 )
 from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Cost, Extent, Obtained
-from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.formats import SAMPLES, Table
 from tlbcost.common.interval import Interval
@@ -59,7 +61,7 @@ class Measurements:
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measurements:
     measurements = Measurements()
-    monkeypatch.setattr(request, "measure", measurements)
+    monkeypatch.setattr(file, "measure", measurements)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return measurements
 
@@ -150,7 +152,7 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
     machine = replace(current_machine(), governor="powersave")
     faster = replace(machine, governor="performance")
     answers = iter([machine, machine, machine, faster, faster])
-    for module in (file, request):
+    for module in (file, file):
         monkeypatch.setattr(module, "current_machine", lambda: next(answers))
     obtained, said = get()
     assert obtained.calibration.machine == faster
@@ -161,7 +163,7 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
 def test_an_emulated_cpu_is_not_measured(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request, "emulation", lambda _: "its name is QEMU")
+    monkeypatch.setattr(file, "emulation", lambda _: "its name is QEMU")
     with pytest.raises(
         TlbcostError, match=r"this CPU is emulated .its name is QEMU.: no costs"
     ) as e:
@@ -176,9 +178,7 @@ def test_times_without_a_tlb_level_are_no_calibration(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Cost("walk_ns", 4096, "serial", 4096, None)
-    monkeypatch.setattr(
-        request, "without_negative", lambda _: ((nothing, Cost("fault_ns", 4096)), ())
-    )
+    monkeypatch.setattr(file, "without_negative", lambda _: ((nothing, Cost("fault_ns", 4096)), ()))
     with pytest.raises(TlbcostError, match=r"no TLB level shows.*as on an emulated CPU") as error:
         get()
     assert error.value.exit_code == CANNOT_MEASURE
@@ -203,7 +203,7 @@ def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
             raise CpuGoneError("1")
         return result
 
-    monkeypatch.setattr(request, "measure", measure)
+    monkeypatch.setattr(file, "measure", measure)
     _, said = get()
     assert said[1] == "CPU 1 went offline while it was measured: measuring again"
     assert len(measured.asked) == 2
@@ -214,7 +214,7 @@ def test_a_machine_that_goes_on_changing_is_refused(
 ) -> None:
     modes = iter(["always", "always", "always", "never", "madvise"])
     machine = current_machine()
-    for module in (file, request):
+    for module in (file, file):
         monkeypatch.setattr(
             module, "current_machine", lambda: replace(machine, thp_mode=next(modes))
         )

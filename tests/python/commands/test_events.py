@@ -14,8 +14,8 @@ from builders.calibration import full
 from builders.tree import MACHINES, SCHEMAS
 from tlbcost.__main__ import main
 from tlbcost.calibration import file
+from tlbcost.calibration.file import CalibrationRequest
 from tlbcost.calibration.records import Obtained
-from tlbcost.calibration.request import CalibrationRequest
 from tlbcost.commands import calibrate
 from tlbcost.commands import events as command
 from tlbcost.commands.calibrate import page_size

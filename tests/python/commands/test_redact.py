@@ -17,9 +17,9 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.document import to_json
 from tlbcost.review.decision import review_document
-from tlbcost.review.page import to_html
 from tlbcost.review.task import plan_tasks
-from tlbcost.trial.comparison import ProgramTrials
+from tlbcost.review.text import to_html
+from tlbcost.trial.session import ProgramTrials
 from tlbcost.validation.session import record_of_programs
 
 ARGV = ("/opt/s3cret/app", "--password=s3cret", "/dev/shm/s3cret file")

@@ -11,7 +11,9 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import (
+    CopyTables,
     most_walks,
+    read_tables,
     record_of,
     saving,
     totals,
@@ -19,7 +21,6 @@ from tlbcost.copies.estimator import (
     without_copies,
 )
 from tlbcost.copies.run import more_may_do, too_few
-from tlbcost.copies.tables import CopyTables, read_tables
 from tlbcost.run.outcome import Run
 
 RUN = Run(2_000_000_000, 1_000_000_000, 0, 100, 0, 1 << 20)

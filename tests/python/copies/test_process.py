@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import CANNOT_MEASURE
-from tlbcost.copies import process
+from tlbcost.copies import run
 from tlbcost.system import hints
 from tlbcost.system import process as files
 from tlbcost.system.process import TracingRights
@@ -32,8 +32,8 @@ def user(monkeypatch: pytest.MonkeyPatch) -> None:
 def lacks(
     monkeypatch: pytest.MonkeyPatch, rights: TracingRights, folder: Path | None = None
 ) -> tuple[str, str]:
-    monkeypatch.setattr(process, "tracing_rights", lambda: rights)
-    error = process.refused(77, folder or Path("/nonexistent"))
+    monkeypatch.setattr(run, "tracing_rights", lambda: rights)
+    error = run.refused(77, folder or Path("/nonexistent"))
     assert error.exit_code == CANNOT_MEASURE
     assert error.hint is not None
     return str(error), error.hint

@@ -12,10 +12,8 @@ from builders.memory import REACHES, Proc, mapping, rollup
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.live.budget import Unlimited
-from tlbcost.live.document import rows_of
-from tlbcost.live.host import HostReader, hides_processes
-from tlbcost.live.processes import Processes, SeenProcess, pages_of, rolled_up
+from tlbcost.live.document import HostReader, hides_processes, rows_of
+from tlbcost.live.processes import Processes, SeenProcess, Unlimited, pages_of, rolled_up
 from tlbcost.memory import smaps
 from tlbcost.system import process
 

@@ -10,10 +10,9 @@ import pytest
 from builders.memory import document, row, unknown
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
-from tlbcost.live.budget import Budget, OwnUse
-from tlbcost.live.document import in_order
+from tlbcost.live.document import in_order, openmetrics
 from tlbcost.live.keys import SortKey
-from tlbcost.live.openmetrics import openmetrics
+from tlbcost.live.processes import Budget, OwnUse
 from tlbcost.live.view import KEYS, picture, print_once
 
 ROWS = [row(f"process-{number}", pid=number) for number in range(1, 60)]

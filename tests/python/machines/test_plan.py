@@ -14,13 +14,12 @@ from builders.machines import BASE, HUGE, MTHP, SIDES, machine, report, simulati
 from builders.tree import SCHEMAS
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines import published_timing
-from tlbcost.machines.document import to_json
-from tlbcost.machines.gain import MachineEstimates, results, sentence
+from tlbcost.machines import unknowns
+from tlbcost.machines.document import best_first, plain_sentence, print_report, to_json, verdict
+from tlbcost.machines.estimate import MachineEstimates, results, sentence
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import GIB, named, names_of
-from tlbcost.machines.published_timing import figures_of, published_core
-from tlbcost.machines.report import best_first, plain_sentence, print_report, verdict
+from tlbcost.machines.unknowns import figures_of, published_core
 from tlbcost.processors.published import TlbLevel, cores
 from tlbcost.simulator.counts import SideCounts
 
@@ -290,6 +289,6 @@ def test_every_core_that_is_rented_out_is_timed(core: str) -> None:
 def test_a_damaged_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = paths.data("machines", "snb.tsv").read_text(encoding="utf-8")
     (tmp_path / "snb.tsv").write_text(text.replace("core_ghz: 2.9 ", "core_ghz: fast "))
-    monkeypatch.setattr(published_timing.paths, "data", lambda _folder, name: tmp_path / name)
+    monkeypatch.setattr(unknowns.paths, "data", lambda _folder, name: tmp_path / name)
     with pytest.raises(TlbcostError, match="core_ghz"):
         figures_of("snb")

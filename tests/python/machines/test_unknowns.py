@@ -11,15 +11,13 @@ import pytest
 from builders.machines import BASE, HUGE, SIDES, counts, machine, simulation
 from builders.tree import SCHEMAS
 from tlbcost.common.document import to_json as document_text
-from tlbcost.machines.gain import MachineEstimates, effect_of, model_error, results, spread
-from tlbcost.machines.list_document import machine_list
-from tlbcost.machines.list_report import ranking
+from tlbcost.machines.estimate import MachineEstimates, effect_of, model_error, results, spread
+from tlbcost.machines.list_document import machine_list, ranking
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import MOST_VARIANTS, named
-from tlbcost.machines.published_timing import figures_of
-from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, unknowns_of
+from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, figures_of, unknowns_of
 from tlbcost.processors.published import TlbLevel, assumed, cores
-from tlbcost.simulator.views import MOST_VIEWS, ImageViews
+from tlbcost.simulator.counts import MOST_VIEWS, ImageViews
 
 
 def test_a_guess_is_tried_at_the_end_that_is_farther_away() -> None:

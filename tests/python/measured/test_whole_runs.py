@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from builders.trial import METHOD
 from tlbcost.common.cleanup import Stopped
-from tlbcost.measured import catalog, pairs, whole_runs
+from tlbcost.measured import catalog, whole_runs
 from tlbcost.measured.method import AS_IT_RUNS, Method
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.memory import smaps
@@ -37,7 +37,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> list[Method]:
     """The methods that serve; no host takes memory back, and no memory is looked at."""
     found = [SWITCH]
     monkeypatch.setattr(catalog, "candidates", lambda *_, **__: found)
-    monkeypatch.setattr(pairs, "reports_free_pages", lambda: False)
+    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: False)
     monkeypatch.setattr(PeakSampler, "stop", lambda _: None)
     return found
 
@@ -48,7 +48,7 @@ def in_turns(monkeypatch: pytest.MonkeyPatch) -> Callable[[Times], None]:
         def run(_: Launcher, ways: Sequence[Way], *__: object) -> tuple[Outcome, ...]:
             return tuple(took(times(way)) for way in ways)
 
-        monkeypatch.setattr(pairs, "run_in_turns", run)
+        monkeypatch.setattr(whole_runs, "run_in_turns", run)
 
     return pretend
 
@@ -101,7 +101,7 @@ def test_runs_that_spoil_each_other_come_one_by_one(
     def execute(self: Launcher, *_: object, **__: object) -> Outcome:
         return took(900_000_000 if self.transparent else 10**9)
 
-    monkeypatch.setattr(pairs, "run_in_turns", together)
+    monkeypatch.setattr(whole_runs, "run_in_turns", together)
     monkeypatch.setattr(Launcher, "execute", execute)
     found = measure(launcher)
     assert isinstance(found, MeasuredGain)
@@ -220,7 +220,7 @@ def test_a_program_that_fails_on_huge_pages_is_not_measured(
         return replace(FIRST, exit_code=3) if self.transparent else FIRST
 
     monkeypatch.setattr(Launcher, "execute", execute)
-    monkeypatch.setattr(pairs, "run_in_turns", lambda *_: (FIRST, replace(FIRST, exit_code=3)))
+    monkeypatch.setattr(whole_runs, "run_in_turns", lambda *_: (FIRST, replace(FIRST, exit_code=3)))
     found = measure(launcher)
     assert isinstance(found, str)
     assert "exited with 3 on huge pages" in found

@@ -16,8 +16,7 @@ from builders.tree import SCHEMAS
 from tlbcost.common.document import to_json
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, reach_ratio, reaches_of
-from tlbcost.memory.eligibility import backing_of, kind_of, stand
-from tlbcost.memory.kinds import MemoryKind
+from tlbcost.memory.eligibility import MemoryKind, backing_of, kind_of, stand
 from tlbcost.memory.maps_report import MemoryMaps, print_maps
 from tlbcost.memory.process import ProcessMemory, look
 from tlbcost.system import filesystems

@@ -19,7 +19,7 @@ import pytest
 from builders.tree import TREE
 from tlbcost.common.errors import TlbcostError
 from tlbcost.measured import catalog
-from tlbcost.measured.coverage import explain
+from tlbcost.measured.method import explain
 from tlbcost.memory import peak_sampler, smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from builders.answer import RUN
 from tlbcost.common.interval import Interval
-from tlbcost.copies.record import CopiedRun, CopiesRecord
+from tlbcost.copies.estimator import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
 from tlbcost.model.gain import verdict
 from tlbcost.model.overlap import (
@@ -19,7 +19,7 @@ from tlbcost.model.overlap import (
     expected_gain,
     sample_of,
 )
-from tlbcost.simulator.windows import ImageWindows, Window
+from tlbcost.simulator.memory_tables import ImageWindows, Window
 
 BOUND = Interval(0.9, 0.0, 0.9)
 

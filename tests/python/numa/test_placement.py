@@ -12,9 +12,9 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Cell, format_table
 from tlbcost.numa import carrefour
-from tlbcost.numa.accesses import gather, spread_threads
 from tlbcost.numa.carrefour import IntervalFigures, intervals_of
 from tlbcost.numa.locality import Score, direction_words, placement_direction, translation_direction
+from tlbcost.numa.nodes import gather, spread_threads
 from tlbcost.numa.placement import (
     by_main_user,
     false_sharing,

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from builders.memory import huge_kib
 from builders.tree import TREE
-from tlbcost.numa.watch.acting import Actor
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.process import LiveProcess
+from tlbcost.numa.watch.process import Actor, LiveProcess
 from tlbcost.settings.journal import read_journal
 
 pytestmark = pytest.mark.settings

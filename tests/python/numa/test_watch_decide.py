@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from tlbcost.numa.accesses import Ints
 from tlbcost.numa.locality import Score
-from tlbcost.numa.watch.decide import Action, Verdict, WatchConditions, decide
+from tlbcost.numa.nodes import Ints
+from tlbcost.numa.watch.decide import Action, Thresholds, Verdict, WatchConditions, decide
 from tlbcost.numa.watch.evidence import (
     PageEvidence,
     ThreadWindow,
@@ -18,7 +18,6 @@ from tlbcost.numa.watch.evidence import (
     walk_fraction,
 )
 from tlbcost.numa.watch.feedback import Feedback, worth_it
-from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES = 512, 4
 FIRST = 1 << 20  # a base page number, the first of a huge page

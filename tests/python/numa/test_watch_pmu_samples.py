@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.profile import Sample
-from tlbcost.numa.watch import pmu_samples
-from tlbcost.numa.watch.pmu_samples import MemoryEvent, PmuSamples, memory_event
+from tlbcost.numa.watch import sources
 from tlbcost.numa.watch.process import Activity, LiveProcess, node_of_cpus
+from tlbcost.numa.watch.sources import MemoryEvent, PmuSamples, memory_event
 from tlbcost.processors.events import all_pmus, generic_pmu, load_pmu
 
 PAGE = 4096
@@ -97,8 +97,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> PmuSamples:
         sample(7, 0, 5 * PAGE, memory), sample(7, 1, 5 * PAGE + 8, memory),
         sample(7, 0, 6 * PAGE, cache), sample(8, 2, 9 * PAGE, memory), sample(8, 2, None, memory),
     ]  # fmt: skip
-    monkeypatch.setattr(pmu_samples, "take_samples", lambda *_: (0, Path(), ()))
-    monkeypatch.setattr(pmu_samples, "read_samples", lambda _: (made, 0))
+    monkeypatch.setattr(sources, "take_samples", lambda *_: (0, Path(), ()))
+    monkeypatch.setattr(sources, "read_samples", lambda _: (made, 0))
     return PmuSamples(1, OPERATIONS, {0: 0, 1: 0, 2: 1}, 0.03, PAGE)
 
 

@@ -63,7 +63,9 @@ def resident(pid: int) -> int:
 
 def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Popen[bytes]) -> None:
     done = subprocess.run([THP, "--pid", str(blocks.pid)], check=False)
-    if done.returncode or huge_kib(blocks.pid) < 16 << 10:
+    # More than these where other tests have them always on for a while.
+    huge = huge_kib(blocks.pid)
+    if done.returncode or huge < 16 << 10:
         pytest.skip("no transparent huge pages")
     process, source = LiveProcess(blocks.pid, 2), Copies(blocks.pid, CACHES, 1.0)
     windows = []
@@ -81,7 +83,7 @@ def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Pope
         inside |= (page * PAGE >= each.start) & (page * PAGE < each.end)
     # The rest is the stacks'.
     assert inside.mean() > 0.99
-    assert huge_kib(blocks.pid) == 16 << 10
+    assert huge_kib(blocks.pid) >= huge
     assert huge_regions(process, page[inside], FOLD, PAGE).all()
     assert (nodes_of(process, page[inside], PAGE) == 0).all()
     assert promotable(memory, page[inside] // FOLD, FOLD * PAGE)

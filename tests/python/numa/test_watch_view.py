@@ -13,12 +13,19 @@ from builders.tree import TREE, needs_gnuplot
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.numa.locality import Score
-from tlbcost.numa.watch.decide import Figures
-from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
-from tlbcost.numa.watch.figure import draw_watch
+from tlbcost.numa.watch.decide import SOURCES, Figures, Thresholds, names, parse, with_changes
+from tlbcost.numa.watch.document import (
+    Done,
+    Effect,
+    WatchDocument,
+    WatchInterval,
+    action_line,
+    draw_watch,
+    effect_line,
+    picture,
+    print_summary,
+)
 from tlbcost.numa.watch.sources import SamplingCost
-from tlbcost.numa.watch.thresholds import SOURCES, Thresholds, names, parse, with_changes
-from tlbcost.numa.watch.view import action_line, effect_line, picture, print_summary
 from tlbcost.system.machine import current_machine
 
 

@@ -21,12 +21,16 @@ from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import format_table
 from tlbcost.common.interval import Interval
-from tlbcost.pagesizes.document import PageSizesDocument, document_of, notes, tlbs
-from tlbcost.pagesizes.figure import draw_page_sizes
-from tlbcost.pagesizes.patterns import GIB, PATTERNS
-from tlbcost.pagesizes.published import published, ratio_of
-from tlbcost.pagesizes.report import print_page_sizes
-from tlbcost.pagesizes.runs import PageTimes, read_run
+from tlbcost.pagesizes.document import (
+    PageSizesDocument,
+    document_of,
+    draw_page_sizes,
+    notes,
+    print_page_sizes,
+    tlbs,
+)
+from tlbcost.pagesizes.published import GIB, PATTERNS, published, ratio_of
+from tlbcost.pagesizes.runner import PageTimes, read_run
 
 SCHEMA = json.loads((SCHEMAS / "pagesizes.schema.json").read_text(encoding="utf-8"))
 

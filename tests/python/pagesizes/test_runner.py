@@ -15,10 +15,8 @@ from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.formats import format_table
-from tlbcost.pagesizes.page_size import PageSupply, Shortage, supply_of
-from tlbcost.pagesizes.patterns import GIB
-from tlbcost.pagesizes.runner import Runner
-from tlbcost.pagesizes.runs import read_run
+from tlbcost.pagesizes.published import GIB
+from tlbcost.pagesizes.runner import PageSupply, Runner, Shortage, read_run, supply_of
 
 
 class Fake:

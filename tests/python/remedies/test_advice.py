@@ -15,9 +15,9 @@ from builders.report import json_of, text_of
 from builders.tree import SCHEMAS
 from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.answer.record import Estimate, Surroundings
-from tlbcost.attribution.shares import Attribution, RegionShare, on_huge_bytes
+from tlbcost.attribution.document import Attribution, RegionShare, on_huge_bytes
 from tlbcost.common.interval import Interval
-from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.memory.eligibility import Backing, MemoryKind
 from tlbcost.remedies import advice, switches
 from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.remedy import Situation, growth_bytes

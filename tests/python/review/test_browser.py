@@ -22,7 +22,7 @@ from builders.tree import TREE
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 from tlbcost.calibration.records import Obtained
 from tlbcost.review.document import ReviewDocument
-from tlbcost.review.page import to_html
+from tlbcost.review.text import to_html
 
 SCREENS = TREE / "build" / "review-pages"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)

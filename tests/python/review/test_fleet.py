@@ -19,14 +19,12 @@ from builders.review import plan_of, result
 from tlbcost.calibration.file import write_calibration
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.paths import version
-from tlbcost.review import errand
-from tlbcost.review.cluster import Seen
-from tlbcost.review.errand import WANTED, Reply, fill, order
-from tlbcost.review.execution import Interrupted
-from tlbcost.review.fleet import Fleet
+from tlbcost.review import worker
 from tlbcost.review.plan import Plan
 from tlbcost.review.scheduler import Scheduler, add_scheduler, check_closed, scheduler_of
-from tlbcost.review.task import Task, TaskResult, plan_tasks
+from tlbcost.review.session import Fleet
+from tlbcost.review.task import Interrupted, Task, TaskResult, plan_tasks
+from tlbcost.review.worker import WANTED, Reply, Seen, fill, order
 
 Outcome = Reply | Literal["lost"] | None
 PATIENCE_S = 10.0
@@ -321,7 +319,7 @@ def test_the_command_that_repeats_it_has_the_plans_files(
         used.append(Path(file).read_text(encoding="utf-8"))
         return msgspec.structs.replace(result("one", None), command=planned.command)
 
-    monkeypatch.setattr(errand, "run_task", run)
+    monkeypatch.setattr(worker, "run_task", run)
     found = reply(order(task, calibration(task), "key")).result
     assert found is not None
     assert used == [calibration(task)]
@@ -344,7 +342,7 @@ def test_an_order_that_nobody_wants_any_more_has_no_result(
         assert stop.is_set()
         return result("one", None, failure="ended by SIGTERM")
 
-    monkeypatch.setattr(errand, "run_task", run)
+    monkeypatch.setattr(worker, "run_task", run)
     with pytest.raises(Interrupted):
         fill(order(task, None, "key"))
     # Known before it began.

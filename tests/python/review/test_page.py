@@ -18,7 +18,7 @@ from tlbcost.report.lines import visible
 from tlbcost.review import decision
 from tlbcost.review.decision import calibrations, review_document
 from tlbcost.review.document import ReviewDocument
-from tlbcost.review.page import to_html
+from tlbcost.review.text import to_html
 
 
 @pytest.fixture(autouse=True)

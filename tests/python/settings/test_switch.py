@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from builders.tree import TREE
-from tlbcost.numa.watch.acting import undo
+from tlbcost.numa.watch.process import undo
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import read_journal
 from tlbcost.system.process import start_ticks, status

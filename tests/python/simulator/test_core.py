@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from builders.answer import GEOMETRY, MACHINE
 from builders.calibration import BASE, HUGE, cost, quick
-from tlbcost.calibration.other_sources import ReportedFigure
-from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.calibration.records import Calibration, Cost, ReportedFigure
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Table

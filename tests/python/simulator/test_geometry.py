@@ -13,8 +13,8 @@ from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.processors.published import Geometry, PublishedCore, TlbLevel, cores
+from tlbcost.simulator.counts import read_views
 from tlbcost.simulator.geometry import geometry_for
-from tlbcost.simulator.views import read_views
 from tlbcost.system.machine import Machine
 
 K4, M2 = 4096, 2 << 20

@@ -15,6 +15,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import SideCounts, Touched, read_counts
+from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import (
     Simulation,
     find_bad_instruction,
@@ -22,7 +23,6 @@ from tlbcost.simulator.run import (
     simulate,
     simulator_command,
 )
-from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system.process import MemoryLimit
 
 pytestmark = needs_launcher

@@ -13,7 +13,14 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Cell, format_table
 from tlbcost.simulator.counts import Side, Touched, footprint_pages, splintered, total_counts
-from tlbcost.simulator.windows import MEASURED, WARM, ImageWindows, Window, plan_for, read_windows
+from tlbcost.simulator.memory_tables import (
+    MEASURED,
+    WARM,
+    ImageWindows,
+    Window,
+    plan_for,
+    read_windows,
+)
 
 ROWS: list[tuple[Cell, ...]] = [(1, 400_000, 100_000, 345_678, 301_234), (2, 9_000_000, 7, 20, 20)]
 

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 from builders.tree import TREE
 from tlbcost.common.errors import TlbcostError
-from tlbcost.symbols.binutils import demangled
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
-from tlbcost.symbols.mapped_file import mapped_file
 from tlbcost.symbols.region import region_of
-from tlbcost.symbols.resolver import CodePlace, Resolver, parse_jit
+from tlbcost.symbols.resolver import CodePlace, Resolver, demangled, mapped_file, parse_jit
 
 SOURCE = """
 int data_object = 7;

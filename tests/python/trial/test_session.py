@@ -31,10 +31,17 @@ from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
 from tlbcost.system import machine
-from tlbcost.trial.comparison import MIN_PAIRS, Pair, ProgramTrials, Trial, judge
-from tlbcost.trial.document import trial_document
-from tlbcost.trial.report import bloat_bytes, print_trials, verdict
-from tlbcost.trial.session import first_run, run_trial, to_table
+from tlbcost.trial.document import bloat_bytes, print_trials, trial_document, verdict
+from tlbcost.trial.session import (
+    MIN_PAIRS,
+    Pair,
+    ProgramTrials,
+    Trial,
+    first_run,
+    judge,
+    run_trial,
+    to_table,
+)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tlbcost.calibration.analysis.samples import Samples
-from tlbcost.calibration.analysis.steps import LEAST_STEP_NS, Curve, Step, find_steps
+from tlbcost.calibration.analysis.samples import LEAST_STEP_NS, Curve, Samples, Step, find_steps
 from tlbcost.calibration.records import Cost
 from tlbcost.common.interval import Interval
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tlbcost.calibration.analysis.caches import caches, load_rows
 from tlbcost.calibration.analysis.levels import (
     ONE_LEVEL,
     Knee,
@@ -25,9 +24,11 @@ from tlbcost.calibration.analysis.levels import (
 from tlbcost.calibration.analysis.samples import Samples, read_samples
 from tlbcost.calibration.analysis.walks import (
     Reference,
+    caches,
     entry_bytes,
     find_hit,
     hit_cost,
+    load_rows,
     walk_caches,
     walk_costs,
     walk_intervals,

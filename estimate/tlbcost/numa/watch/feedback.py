@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tlbcost.numa.locality import Score
-from tlbcost.numa.watch.decide import REACTIVE, Action, Kind
-from tlbcost.numa.watch.thresholds import Thresholds
+from tlbcost.numa.watch.decide import REACTIVE, Action, Kind, Thresholds
 
 # A page that could not be moved so often is left alone.
 _REFUSALS = 2

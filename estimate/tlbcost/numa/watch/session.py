@@ -16,8 +16,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.memory.smaps import Mapping
 from tlbcost.numa.nodes import machine_nodes
-from tlbcost.numa.watch.acting import ActionResult, Actor, acting, check_rights
-from tlbcost.numa.watch.decide import REACTIVE, Action, Verdict, WatchConditions, decide
+from tlbcost.numa.watch.decide import REACTIVE, Action, Thresholds, Verdict, WatchConditions, decide
 from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
 from tlbcost.numa.watch.evidence import (
     LEAST_CPU,
@@ -28,18 +27,20 @@ from tlbcost.numa.watch.evidence import (
     walk_fraction,
 )
 from tlbcost.numa.watch.feedback import Feedback, worth_it
-from tlbcost.numa.watch.pmu_samples import pmu_samples
 from tlbcost.numa.watch.process import (
+    ActionResult,
     Activity,
+    Actor,
     AssumedPlaces,
     LiveProcess,
     PagePlaces,
     RealPlaces,
+    acting,
+    check_rights,
     cpu_share,
     promotable,
 )
-from tlbcost.numa.watch.sources import Copies, Source
-from tlbcost.numa.watch.thresholds import Thresholds
+from tlbcost.numa.watch.sources import Copies, Source, pmu_samples
 from tlbcost.system.huge_pages import huge_settings
 from tlbcost.system.machine import Machine, huge_page_bytes
 

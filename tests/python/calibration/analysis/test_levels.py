@@ -13,8 +13,7 @@ import pytest
 from builders.samples import BASE, curve, step_at, table
 from synthetic import Outcome, draw_machine, measure_twice
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, settle, ways
-from tlbcost.calibration.analysis.samples import read_samples
-from tlbcost.calibration.analysis.steps import Curve, find_steps, is_steep
+from tlbcost.calibration.analysis.samples import Curve, find_steps, is_steep, read_samples
 from tlbcost.common.bootstrap import median, ratio
 from tlbcost.common.formats import Table
 from tlbcost.common.interval import Interval

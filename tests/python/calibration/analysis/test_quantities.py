@@ -26,7 +26,7 @@ from builders.samples import (
 )
 from tlbcost.calibration.analysis.levels import find_levels
 from tlbcost.calibration.analysis.quantities import analyse, candidates
-from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.calibration.analysis.samples import Curve
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES, Table
 from tlbcost.common.interval import Interval

@@ -22,10 +22,9 @@ from builders.samples import (
     value,
     values,
 )
-from tlbcost.calibration.analysis.caches import caches
 from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.samples import read_samples
-from tlbcost.calibration.analysis.walks import walk_caches
+from tlbcost.calibration.analysis.walks import caches, walk_caches
 from tlbcost.common.formats import Table
 
 
