@@ -17,8 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from tlbcost.accuracy.checks import Accuracy, Record, accuracy
-from tlbcost.accuracy.record import RECORD, format_record, read_record
+from tlbcost.accuracy.record import RECORD, Accuracy, Record, accuracy, format_record, read_record
 from tlbcost.accuracy.report import draw_record, markdown
 from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.output import write_file

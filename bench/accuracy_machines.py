@@ -19,10 +19,17 @@ from simulated_pages import PATTERNS, later_half, simulated
 from tlbcost.common import formats, paths, units
 from tlbcost.common.formats import read_table
 from tlbcost.common.gnuplot import draw_by
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.machines.estimate import MachineResult, effect_of, results, spread, total
-from tlbcost.machines.one_pass import Pass, plan_pass
-from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, OtherMachine, machine_named
+from tlbcost.machines.plan import (
+    BASE_BYTES,
+    GIB,
+    HUGE_BYTES,
+    OtherMachine,
+    Pass,
+    machine_named,
+    plan_pass,
+)
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.memory_tables import WindowPlan

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 # So little is nothing, on both sides; and counts agree within a share.
 _NOTHING, _COUNTS = 0.001, 0.15

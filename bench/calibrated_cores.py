@@ -21,8 +21,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
 from tlbcost.common.formats import read_table
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration
+from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration, plan_pass
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.run import level_options
 from tlbcost.validation.session import SuiteTask, read_suite

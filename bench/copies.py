@@ -25,7 +25,7 @@ from pathlib import Path
 import simulator_slowdown
 from copied_redis import measure_redis
 from simulator_slowdown import BUILD, CORE, GEOMETRY, TREE, Case
-from tlbcost.answer.run_plan import copied_page_ns
+from tlbcost.answer.record import copied_page_ns
 from tlbcost.calibration.file import calibration_for
 from tlbcost.common import paths
 from tlbcost.copies.run import CopyPlan, copies_tool

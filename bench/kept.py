@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from tlbcost.common import paths
-from tlbcost.machines.one_pass import Pass
+from tlbcost.machines.plan import Pass
 from tlbcost.run.launch import Launcher
 from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.estimate import windows_for
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import BASE_BYTES, HUGE_BYTES, machine_named
+from tlbcost.machines.plan import BASE_BYTES, HUGE_BYTES, machine_named, plan_pass
 from tlbcost.run.launch import Launcher, launcher_of, native_runs
 from tlbcost.simulator.run import find_valgrind, simulate
 

@@ -23,13 +23,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from overlap_table import Case, Row, draw, format_record, markdown, read_rows
-from tlbcost.calibration.file import look_up, machine_of
+from tlbcost.calibration.file import look_up
 from tlbcost.calibration.records import cost_at
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.formats import Cell, Table, count, read_table
-from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
+from tlbcost.common.units import Interval
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.published import Geometry, record_name
 from tlbcost.settings.change import system_settings
@@ -37,7 +37,7 @@ from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import find_valgrind, simulator_command
-from tlbcost.system.machine import current_machine
+from tlbcost.system.machine import current_machine, machine_of
 
 TREE = Path(__file__).resolve().parent.parent
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.formats import Cell, Table, count, format_table, number
 from tlbcost.common.gnuplot import draw_by, word_list
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.system.machine import Machine
 
 

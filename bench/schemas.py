@@ -18,7 +18,7 @@ from tlbcost.fleet.document import FleetDocument
 from tlbcost.live.document import TopDocument
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.list_document import MachineList
-from tlbcost.memory.maps_report import MemoryMaps
+from tlbcost.memory.process import MemoryMaps
 from tlbcost.numa.study import Study
 from tlbcost.numa.watch.document import WatchDocument
 from tlbcost.pagesizes.document import PageSizesDocument

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from kept import kept
 from tlbcost.machines.estimate import SizeResult, results
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named
+from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named, plan_pass
 from tlbcost.run.launch import Launcher
 from tlbcost.simulator.counts import ImageViews
 from tlbcost.simulator.memory_tables import ImageWindows, WindowPlan

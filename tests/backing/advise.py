@@ -18,7 +18,7 @@ from builders.answer import altered, estimated
 from tlbcost.answer.record import surroundings
 from tlbcost.attribution.document import Attribution, RegionShare
 from tlbcost.common.document import to_json
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import MemoryKind
 from tlbcost.remedies.advice import advice_part
 from tlbcost.run.outcome import Run

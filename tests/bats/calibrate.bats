@@ -182,7 +182,7 @@ setup() {
 	done
 	# shellcheck disable=SC2016  # expands in the inner shell
 	run -125 --separate-stderr timeout 60 bash -c 'yes | "$@"' - "${tlbcost[@]}" /dev/stdin true
-	[[ ${stderr} == *"cannot read /dev/stdin: it does not end within 16 MiB"* ]]
+	[[ ${stderr} == *"cannot read /dev/stdin: it does not end within 16,777,216 bytes"* ]]
 	# What a shell makes of <(command) is a pipe, and can be read.
 	run -125 --separate-stderr timeout 60 "${tlbcost[@]}" <(echo garbage) true
 	[[ ${stderr} == *"not a tlbcost calibration table"* ]]

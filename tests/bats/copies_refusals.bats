@@ -47,7 +47,7 @@ refused() { # <reason> [<command>...]
 }
 
 @test "what has no reason is copied" {
-	start none
+	SECONDS_LONG=60 start none
 	run -0 timeout -k 5 30 "${TORTURE}/copy" --copies 5 --statistics "${STATISTICS}" --attach "${program}"
 	(($(statistic injected) == 5))
 	(($(statistic unreaped) == 0))
@@ -130,7 +130,7 @@ as_other() {
 		[[ ${output} == unharmed ]]
 		cat "${STATISTICS}"
 		if [[ ${reason} == none ]]; then
-			(($(statistic injected) == 5))
+			(($(statistic injected) > 0))
 		else
 			(($(statistic permission) > 0))
 		fi

@@ -62,7 +62,7 @@ ANSWERS=("--help" "--version" "events --list" "machines" "doctor" "pool status" 
 		run -125 bash -c 'ulimit -v 50000; "$@"' - "${TLBCOST}" "${command}" \
 			--calibration "${CALIBRATION}" true
 		a_message
-		[[ ${output} == *"not enough memory"*"hint: ulimit -v unlimited: the limit of memory is 48.8 MiB" ]]
+		[[ ${output} == *"not enough memory"*"hint: ulimit -v unlimited: the limit of memory is 50000 KiB" ]]
 	done
 }
 

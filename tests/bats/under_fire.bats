@@ -259,7 +259,7 @@ rows() { # reads the table from standard input
 		files_13   | estimate | 125 | *oo many *
 		files_16   | doctor   | 0   | *
 		files_16   | run      | 0   | *
-		memory_50m | estimate | 125 | *not enough memory*hint: ulimit -v unlimited: the limit of memory is 48.8 MiB
+		memory_50m | estimate | 125 | *not enough memory*hint: ulimit -v unlimited: the limit of memory is 50000 KiB
 		memory_50m | doctor   | 0   | *
 		memory_50m | top      | 0   | *
 		processes  | estimate | 125 | *Resource temporarily unavailable*hint: ulimit -u shows how many processes this user may have

@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.accuracy.checks import Accuracy, CheckedPrediction, Predicted, Record, Way, accuracy
+from tlbcost.accuracy.record import Accuracy, CheckedPrediction, Predicted, Record, Way, accuracy
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -38,7 +38,7 @@ from tlbcost.answer.words import (
 )
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.document import part_of
-from tlbcost.common.interval import Interval, spread_fraction
+from tlbcost.common.units import Interval, spread_fraction
 from tlbcost.model.gain import speedup_ratio, total_interval
 from tlbcost.processors.published import Geometry, Level, PageSizeGeometry, TlbLevel
 from tlbcost.remedies.advice import advice_part

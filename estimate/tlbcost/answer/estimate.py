@@ -7,8 +7,7 @@ import contextlib
 import shlex
 from dataclasses import replace
 
-from tlbcost.accuracy.checks import Way
-from tlbcost.accuracy.record import track_records
+from tlbcost.accuracy.record import Way, track_records
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.gains import (
     Costs,
@@ -20,9 +19,8 @@ from tlbcost.answer.gains import (
     spread_part,
     with_measured,
 )
-from tlbcost.answer.record import Estimate, Evidence, Simulated, surroundings
+from tlbcost.answer.record import Estimate, Evidence, Simulated, plan_runs, surroundings
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.run_plan import plan_runs
 from tlbcost.answer.runs import follow_running, run_program
 from tlbcost.answer.words import advice_for
 from tlbcost.attribution.document import Attribution
@@ -34,8 +32,8 @@ from tlbcost.common import progress, units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.files import temporary_folder
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
+from tlbcost.common.units import Interval
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain

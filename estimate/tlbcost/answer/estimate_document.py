@@ -11,7 +11,7 @@ from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.records import Grade, PageCosts
 from tlbcost.common.document import Part, doc
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
 from tlbcost.measured.record import MeasuredGain

@@ -10,13 +10,13 @@ from statistics import median
 from tlbcost.answer.record import CountedPart, Evidence, Simulated
 from tlbcost.calibration.records import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.counters.count_tool import PartialSum, formula_values, partial_sums
 from tlbcost.counters.importing.printed_counts import not_counted
 from tlbcost.counters.pmu import perf_stat
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.model import miss_costs, overlap
+from tlbcost.model import overlap
 from tlbcost.model.gain import (
     PredictedGain,
     Prices,
@@ -154,7 +154,7 @@ def _simulated_gain(
 ) -> PredictedGain:
     """By the overlap model where there are enough windows, else by the simple one."""
     most_walks = given.copied.most_walks if given.copied is not None else 1.0
-    simple = miss_costs.predicted(runs, counts, footprint, *costs, most_walks)
+    simple = overlap.predicted(runs, counts, footprint, *costs, most_walks)
     if sample is None or sample.saving is None:
         return simple
     expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)

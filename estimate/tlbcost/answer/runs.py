@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tlbcost.answer.record import Choice, RunPlan, not_copied
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.run_plan import Choice, RunPlan, not_copied
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.samples import Sampled, sample_misses
 from tlbcost.common.cleanup import TimeLimitPassed

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tlbcost.answer.record import Decider, Estimate, Evidence, TimeName
 from tlbcost.common import names, units
-from tlbcost.common.interval import spread_fraction
+from tlbcost.common.units import spread_fraction
 from tlbcost.measured.record import WORTHWHILE_FRACTION, MeasuredGain
 from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from tlbcost.attribution.document import Attribution, RegionShare
 from tlbcost.memory.eligibility import MemoryKind, backing_of, kind_of
 from tlbcost.memory.smaps import Mapping
-from tlbcost.system.filesystems import FileSystem, holding
-from tlbcost.system.huge_pages import HugeSettings
+from tlbcost.system.huge_pages import FileSystem, HugeSettings, holding
 
 # Of these it depends on how far the heap may grow which one malloc takes.
 _BY_MALLOC: dict[MemoryKind, MemoryKind] = {"heap": "anonymous", "anonymous": "heap"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc, part_of
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import Backing, MemoryKind
 from tlbcost.simulator.memory_tables import ImageAttribution, ImageWindows, SourceLocation
 

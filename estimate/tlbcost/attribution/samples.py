@@ -15,7 +15,7 @@ from pathlib import Path
 from tlbcost.attribution.backing import Seen, file_kind, with_backed
 from tlbcost.attribution.document import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval, share_interval
+from tlbcost.common.units import Interval, share_interval
 from tlbcost.counters.count_tool import PROGRAM_ITSELF
 from tlbcost.counters.pmu import EventRequest, addressed
 from tlbcost.counters.profile import Hits, SampleHit, doubts, read_hits

@@ -26,7 +26,7 @@ from tlbcost.attribution.document import (
     on_huge_bytes,
 )
 from tlbcost.calibration.records import PageCosts
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import MemoryKind, name_of
 from tlbcost.processors.published import Geometry
 from tlbcost.simulator.memory_tables import (
@@ -40,8 +40,7 @@ from tlbcost.simulator.memory_tables import (
     SourceLocation,
 )
 from tlbcost.simulator.run import Simulation
-from tlbcost.system.filesystems import FileSystem, mounted
-from tlbcost.system.huge_pages import HugeSettings
+from tlbcost.system.huge_pages import FileSystem, HugeSettings, mounted
 
 # With this number of sampled misses, a region's own cost and the mean of all have equal weight.
 _TRUSTED = 64

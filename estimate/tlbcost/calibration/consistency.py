@@ -21,7 +21,7 @@ from tlbcost.calibration.calibrator import load_of
 from tlbcost.calibration.records import Access, Calibration, Cost, find
 from tlbcost.common import units
 from tlbcost.common.formats import Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.processors import cpuid
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from tlbcost.common import formats
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.formats import Cell, Table, count, format_table, number, parse_table, read_table
-from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import version
 from tlbcost.common.progress import Progress, say
 from tlbcost.common.sudo import as_calling_user, calling_user
-from tlbcost.system.machine import Machine, current_machine, emulation
+from tlbcost.common.units import Interval
+from tlbcost.system.machine import Machine, current_machine, emulation, machine_of
 
 if TYPE_CHECKING:
     from tlbcost.calibration.analysis.quantities import Analysis
@@ -132,16 +132,6 @@ def _extent(word: str) -> Extent:
         case "quick" | "full":
             return word
     raise ValueError(f"not an extent: {word}")
-
-
-def machine_of(header: Mapping[str, str]) -> Machine:
-    """The machine in a table's header. Raises KeyError or ValueError for what is wrong there."""
-    text = {
-        field.name: None if header[field.name] == "NA" else header[field.name]
-        for field in fields(Machine)
-        if field.name != "base_page_bytes"
-    }
-    return Machine(base_page_bytes=int(header["base_page_bytes"]), **text)
 
 
 def _cost(row: Mapping[str, str | None]) -> Cost:

@@ -15,11 +15,12 @@ from typing import Annotated, Literal
 from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.paths import sys_path
+from tlbcost.common.units import Interval
 from tlbcost.processors import cpuid
 from tlbcost.processors.cpuid import ReportedCache
 from tlbcost.processors.published import AGREEMENT_FRACTION, Level, published
-from tlbcost.system.machine import Machine, read_line, sys_path
+from tlbcost.system.machine import Machine, read_line
 
 Access = Literal["serial", "overlapped", "chains_2", "chains_4", "chains_8"]
 Extent = Literal["quick", "full"]

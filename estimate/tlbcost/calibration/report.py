@@ -25,7 +25,7 @@ from tlbcost.calibration.records import (
     is_splintered,
 )
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.processors import cpuid
 from tlbcost.processors.published import published
 from tlbcost.system.machine import Machine

@@ -68,8 +68,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             stream=sys.stdout, exit_code=FAILED,
         )  # fmt: skip
         return 0
-    from tlbcost.calibration.document import calibration_document
-    from tlbcost.calibration.figure import draw
+    from tlbcost.calibration.document import calibration_document, draw
     from tlbcost.calibration.records import reported_figures, sysfs_caches
     from tlbcost.calibration.report import describe, summarize
     from tlbcost.common.console import WIDTH, width_of

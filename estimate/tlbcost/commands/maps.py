@@ -22,8 +22,7 @@ from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
-    from tlbcost.memory.maps_report import MemoryMaps
-    from tlbcost.memory.process import ProcessMemory
+    from tlbcost.memory.process import MemoryMaps, ProcessMemory
 
 _LONGEST_S = 3600.0
 
@@ -66,8 +65,7 @@ def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import now
     from tlbcost.common.output import check_files
     from tlbcost.common.paths import version
-    from tlbcost.memory.maps_report import MemoryMaps
-    from tlbcost.memory.process import look, run_program
+    from tlbcost.memory.process import MemoryMaps, look, run_program
     from tlbcost.run.launch import launcher_of
     from tlbcost.simulator.geometry import reaches_here
     from tlbcost.system.machine import current_machine
@@ -121,7 +119,7 @@ def _pid(words: list[str]) -> int | None:
 def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
-    from tlbcost.memory.maps_report import print_maps
+    from tlbcost.memory.process import print_maps
 
     give_report(
         maps,

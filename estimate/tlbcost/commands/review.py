@@ -146,7 +146,7 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     import msgspec
 
     from tlbcost.common.output import check_files
-    from tlbcost.review.decision import review_document
+    from tlbcost.review.document import review_document
     from tlbcost.review.gate import broken_rules, read_review
     from tlbcost.review.plan import read_plan
     from tlbcost.review.session import run_review
@@ -187,7 +187,7 @@ def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | 
 def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
-    from tlbcost.review.decision import calibrations
+    from tlbcost.review.document import calibrations
     from tlbcost.review.text import print_report, to_csv, to_html, to_junit, to_markdown
 
     give_report(
@@ -251,8 +251,8 @@ def check_options(arguments: argparse.Namespace) -> None:
 def convert(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
     from tlbcost.common.progress import say
-    from tlbcost.fleet.convert import convert_logs
     from tlbcost.fleet.perf_log import Origin
+    from tlbcost.fleet.review import convert_logs
 
     check_files({"--output": arguments.output}, FAILED, {"--convert": arguments.convert})
     origin = Origin(arguments.host, arguments.service, arguments.cpu)

@@ -30,7 +30,7 @@ from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.accuracy.checks import Record
+    from tlbcost.accuracy.record import Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -137,8 +137,13 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
     from tlbcost.accuracy.record import format_record
     from tlbcost.common.output import write
     from tlbcost.common.progress import say
-    from tlbcost.validation.session import record_of_programs
-    from tlbcost.validation.stream import StreamRequest, StreamResult, print_stream, run_stream
+    from tlbcost.validation.session import (
+        StreamRequest,
+        StreamResult,
+        print_stream,
+        record_of_programs,
+        run_stream,
+    )
 
     request = StreamRequest(arguments.size, options, arguments.pairs)
     text = io.StringIO()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,6 @@ import shutil
 import signal
 from pathlib import Path
 
-from tlbcost.common.units import size
-
 FAILED = 1
 USAGE = 2
 CONDITION_HOLDS = 3
@@ -102,7 +100,7 @@ def check_stack() -> None:
     limit = _limit(resource.RLIMIT_STACK)
     if limit < _LEAST_STACK_BYTES:
         raise TlbcostError(
-            f"cannot run tlbcost: the limit of stacks is {size(limit)}",
+            f"cannot run tlbcost: the limit of stacks is {limit >> 10} KiB",
             "ulimit -s 8192",
             TOOL_FAILED,
         )
@@ -122,7 +120,7 @@ def _memory_hint() -> str:
     limit = min(_limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_DATA))
     if limit < 16 * _LEAST_MEMORY_BYTES:
         option = "-v" if _limit(resource.RLIMIT_AS) == limit else "-d"
-        return f"ulimit {option} unlimited: the limit of memory is {size(limit)}"
+        return f"ulimit {option} unlimited: the limit of memory is {limit >> 10} KiB"
     return "free -h shows what memory is left"
 
 

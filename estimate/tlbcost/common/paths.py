@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -58,3 +59,8 @@ def version() -> str:
 def source_tree() -> Path | None:
     """The folder that tlbcost is built in, or None when it is installed."""
     return _TREE if _IN_TREE else None
+
+
+def sys_path(path: str) -> Path:
+    """Where a file under /proc or /sys is: on the machine itself, or on a test's fake one."""
+    return Path(os.environ.get("TLBCOST_ROOT", "") + path)

@@ -12,7 +12,6 @@ import select
 import stat
 from pathlib import Path
 
-from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 
 # More than any table or document of tlbcost has.
@@ -62,7 +61,7 @@ def read_descriptor(
         kind = stat.S_IFMT(found.st_mode)
         why = _KINDS.get(kind)
         if stat.S_ISREG(kind) and found.st_size > most_bytes:
-            why = f"it has {units.size(found.st_size)}, and {units.size(most_bytes)} is the most"
+            why = f"it has {found.st_size:,} bytes, and {most_bytes:,} is the most"
         if why is None:
             return _read(fd, most_bytes, pipe=stat.S_ISFIFO(kind))
     except (OSError, _UnreadableError) as error:
@@ -92,4 +91,4 @@ def _read(fd: int, most_bytes: int, *, pipe: bool) -> bytes:
             return bytes(found)
         found += part
         if len(found) > most_bytes:
-            raise _UnreadableError(f"it does not end within {units.size(most_bytes)}")
+            raise _UnreadableError(f"it does not end within {most_bytes:,} bytes")

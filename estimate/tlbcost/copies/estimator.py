@@ -31,7 +31,7 @@ from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Table, TableFormat, read_table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.smaps import Mapping as MemoryMapping
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.counts import SIDES, ProcessCounts, SideCounts, Touched

@@ -24,22 +24,23 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from tlbcost.common import document, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc
-from tlbcost.common.interval import Interval, spread_fraction
+from tlbcost.common.paths import sys_path
+from tlbcost.common.units import Interval, spread_fraction
 from tlbcost.counters.count_tool import CountFindings, CountPlan, Reading
-from tlbcost.counters.diagnosis import explain
 from tlbcost.counters.event_counts import (
     AGREE_FRACTION,
     EventCount,
     EventCounts,
     Mode,
     State,
+    explain,
     name_parts,
     whole,
 )
 from tlbcost.counters.pmu import CYCLES, EventRequest
 from tlbcost.processors.events import Access, Pmu
 from tlbcost.run.outcome import Run
-from tlbcost.system.machine import Machine, read_line, sys_path
+from tlbcost.system.machine import Machine, read_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -32,8 +32,7 @@ from tlbcost.counters.count_tool import (
     relevant,
     watch,
 )
-from tlbcost.counters.diagnosis import Refusal, diagnose, no_process
-from tlbcost.counters.event_counts import EventCounts, Mode
+from tlbcost.counters.event_counts import EventCounts, Mode, Refusal, diagnose, no_process
 from tlbcost.counters.pmu import CYCLES, PROGRAM, EventRequest, choose_events, choose_pmu
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.run import launch

@@ -19,9 +19,17 @@ from typing import cast, get_args
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError, full_disk_hint
 from tlbcost.common.formats import Cell, count, format_table, parse_table
-from tlbcost.common.interval import Interval
-from tlbcost.counters.diagnosis import Refusal, Scope
-from tlbcost.counters.event_counts import EventCount, EventCounts, Mode, State, name_parts, whole
+from tlbcost.common.units import Interval
+from tlbcost.counters.event_counts import (
+    EventCount,
+    EventCounts,
+    Mode,
+    Refusal,
+    Scope,
+    State,
+    name_parts,
+    whole,
+)
 from tlbcost.counters.pmu import CYCLES, PROGRAM, EventRequest
 from tlbcost.processors.events import Pmu, evaluate, names
 from tlbcost.run import process_tree

@@ -18,6 +18,7 @@ from typing import Literal, cast
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.formats import parse_table
+from tlbcost.common.paths import sys_path
 from tlbcost.processors.events import (
     ROLES,
     Encoding,
@@ -30,7 +31,7 @@ from tlbcost.processors.events import (
 )
 from tlbcost.processors.events import names as names_in
 from tlbcost.system.hints import is_root
-from tlbcost.system.machine import current_machine, read_line, sys_path
+from tlbcost.system.machine import current_machine, read_line
 
 PROGRAM = "tlbcost-count"
 # perf_event_open has no C library function; its number is the architecture's.

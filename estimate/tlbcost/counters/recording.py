@@ -17,9 +17,9 @@ from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.formats import parse_table
+from tlbcost.common.paths import sys_path
 from tlbcost.counters.count_tool import Target, probe, watch
-from tlbcost.counters.diagnosis import Refusal, diagnose, explain, no_process
-from tlbcost.counters.event_counts import Mode
+from tlbcost.counters.event_counts import Mode, Refusal, diagnose, explain, no_process
 from tlbcost.counters.pmu import (
     PROGRAM,
     SOFTWARE_SAMPLES,
@@ -32,7 +32,7 @@ from tlbcost.counters.pmu import (
 from tlbcost.counters.profile import Hits, perf, read_hits
 from tlbcost.processors.events import generic_pmu, select
 from tlbcost.run.launch import Launcher, launcher_of, resolve, start_failure
-from tlbcost.system.machine import read_line, sys_path
+from tlbcost.system.machine import read_line
 
 # Events from sample to sample: some thousands of samples a second where translation hurts. Primes,
 # so that sampling does not keep step with a loop of the program.

@@ -21,8 +21,8 @@ from tlbcost.calibration.records import Obtained
 from tlbcost.common import units
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.common.interval import Interval
 from tlbcost.common.progress import Progress
+from tlbcost.common.units import Interval
 from tlbcost.counters.count_tool import only_of_code
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.printed_counts import (

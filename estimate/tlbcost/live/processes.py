@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from tlbcost.common import names
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.paths import sys_path
 from tlbcost.system import process as process_files
-from tlbcost.system.machine import sys_path
 
 # Together below 1 %: for stat, so that one long look at pages does not stop the rest; and for pages
 # and all else.

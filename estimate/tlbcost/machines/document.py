@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 from tlbcost.common import document, units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.document import Part, doc
-from tlbcost.common.interval import Interval
-from tlbcost.common.units import middle
+from tlbcost.common.units import Interval, middle
 from tlbcost.machines.estimate import (
     MachineCaveat,
     MachineEstimates,

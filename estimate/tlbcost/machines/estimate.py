@@ -18,9 +18,8 @@ from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.document import doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.machines.one_pass import Pass, plan_pass
+from tlbcost.common.units import Interval
 from tlbcost.machines.plan import (
     BASE_BYTES,
     GIB,
@@ -28,8 +27,10 @@ from tlbcost.machines.plan import (
     PUBLISHED,
     OtherMachine,
     PageSize,
+    Pass,
     machine_named,
     of_calibration,
+    plan_pass,
 )
 from tlbcost.machines.unknowns import OTHERS, Variant
 from tlbcost.measured.record import WORTHWHILE_FRACTION

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Annotated, Literal
 
 from tlbcost.common.document import doc
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.copies.run import Also
 
 # Less than this share of the run time is not worth a change of the system: it is the size of the

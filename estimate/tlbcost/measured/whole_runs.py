@@ -22,8 +22,8 @@ from tlbcost.attribution.backing import Seen
 from tlbcost.common import units
 from tlbcost.common.cleanup import Stopped, TimeLimitPassed
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.interval import Interval
 from tlbcost.common.progress import RunProgress, say
+from tlbcost.common.units import Interval
 from tlbcost.measured import catalog
 from tlbcost.measured.method import Method, base_environment, explain
 from tlbcost.measured.record import MeasuredGain, TriedMethod, decides, mean_of_pairs, more_pairs

@@ -15,7 +15,7 @@ from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.memory import smaps
 from tlbcost.memory.smaps import Mapping
-from tlbcost.system import filesystems
+from tlbcost.system import huge_pages
 from tlbcost.system.huge_pages import HugeSettings
 
 # heap: grown by brk. anonymous: private mmap, malloc's large blocks and arenas among them. segment:
@@ -147,7 +147,7 @@ def kind_of(mapping: Mapping, settings: HugeSettings) -> MemoryKind:
     if mapping.kind in ("heap", "stack", "segment"):
         return "heap" if mapping.kind == "heap" else mapping.kind
     if name.startswith("/"):
-        mount = filesystems.holding(settings.mounts, name, mapping.device)
+        mount = huge_pages.holding(settings.mounts, name, mapping.device)
         return "tmpfs" if mount is not None and mount.kind == "tmpfs" else "file"
     if name in ("[vdso]", "[vvar]", "[vsyscall]", "[vvar_vclock]", "[uprobes]"):
         return "unknown"
@@ -252,7 +252,7 @@ def _shared(
     if settings.shmem == "deny":
         return "shmem_deny", "shared memory gets none (shmem_enabled is deny)"
     if kind == "tmpfs" and settings.shmem != "force":
-        mount = filesystems.holding(settings.mounts, name, backed.device)
+        mount = huge_pages.holding(settings.mounts, name, backed.device)
         option = mount.huge if mount is not None else "never"
         where = f"its tmpfs is mounted with huge={option}"
         if option == "never":
@@ -269,7 +269,7 @@ def _shared(
 
 
 def _file(name: str, backed: Backing, settings: HugeSettings) -> tuple[Reason, str]:
-    mount = filesystems.holding(settings.mounts, name, backed.device)
+    mount = huge_pages.holding(settings.mounts, name, backed.device)
     asked = settings.thp == "always" or "hg" in backed.flags
     if "w" in backed.permissions and backed.permissions.endswith("p"):
         return "file_system", "a private copy of a file, which has none"
@@ -279,7 +279,7 @@ def _file(name: str, backed: Backing, settings: HugeSettings) -> tuple[Reason, s
         if not asked:
             return "thp_madvise", _NOT_ASKED
         return "later", _LATER["file"]
-    if mount is not None and filesystems.advisable(mount.kind, settings.kernel):
+    if mount is not None and huge_pages.advisable(mount.kind, settings.kernel):
         if "hg" in backed.flags:
             return "file_cached", "what the file's cache held before it was asked for stays small"
         return (

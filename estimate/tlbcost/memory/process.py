@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory does a running process have, or a program when it had most?
+"""The memory of a process, running or at its peak, and its report.
 
 Reading smaps takes the kernel some ms per GiB of base pages, in which the process cannot map
 memory; marking pages unused (clear_refs) makes every page that is used take a page walk again, and
@@ -13,19 +13,27 @@ import errno
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
+from tlbcost.common import names, units
 from tlbcost.common.cleanup import sigint_left_to_the_program
-from tlbcost.common.document import doc
+from tlbcost.common.console import grid, print_whole, section, table
+from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.units import shortened
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, Reaches, areas_of
+from tlbcost.memory.eligibility import name_of
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.smaps import Mapping
 from tlbcost.run.launch import Launcher, resolve, start_failure
 from tlbcost.system import hints, process
 from tlbcost.system.huge_pages import huge_settings, process_disabled
+from tlbcost.system.machine import Machine
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # The program is not timed.
 _REST = 3
@@ -170,3 +178,180 @@ def _refused(pid: int, folder: Path, error: OSError, file: str) -> TlbcostError:
             CANNOT_MEASURE,
         )
     return TlbcostError(f"cannot read {folder / file}: {error.strerror}", None, CANNOT_MEASURE)
+
+
+OPINION = (
+    "A rough guess from sizes alone: memory beyond the reach misses if it is accessed in a "
+    "scattered order, and hardly if it is read sequentially. tlbcost estimate measures that."
+)
+# Mappings with less in memory are summed up, and in a summary those beyond the largest ones.
+_SMALL_BYTES = 1 << 20
+_MOST_ROWS, _MOST_PROCESSES, _MOST_REASONS, _MOST_NAMES = 8, 3, 3, 2
+_NAME_COLUMNS, _COMMAND_COLUMNS = 27, 60
+
+
+class MemoryMaps(Part, frozen=True, kw_only=True):
+    """What `tlbcost maps --json FILE` writes: the memory of one process, or of a program when it
+    had most. Units are in the keys; null means that a figure was not obtained.
+    """
+
+    schema: Annotated[Literal["tlbcost-maps-2"], doc("form of this document and its version")] = (
+        "tlbcost-maps-2"
+    )
+    tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    machine: Annotated[Machine, doc("where it was measured")]
+    argv: Annotated[tuple[str, ...] | None, doc("the program; null: a process that was running")]
+    opinion: Annotated[str, doc("what reach_ratio can say, and what not")] = OPINION
+    reach: Annotated[Reaches, doc("of the last level of the TLB, on base and on huge pages")]
+    processes: Annotated[tuple[ProcessMemory, ...], doc("one or more")]
+
+
+def print_maps(maps: MemoryMaps, file: TextIO, *, details: bool) -> None:
+    """Print the report; with `details`, all mappings and processes, and what looking cost."""
+    print_whole(lambda console: _fill(console, maps, details=details), file)
+
+
+def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
+    shown = maps.processes if details else maps.processes[:_MOST_PROCESSES]
+    for number, one in enumerate(shown):
+        if number:
+            console.print()
+        _head(console, maps, one)
+        listed: Sequence[Area] = one.areas
+        if not details:
+            # Those with most use, in the order of all.
+            most = sorted(listed, key=lambda area: -area.used_bytes)[: _MOST_ROWS // len(shown)]
+            listed = [a for a in listed if a in most and a.used_bytes >= _SMALL_BYTES]
+        _beyond(console, maps, one, details=details)
+        if details:
+            _system(console, maps, one)
+        _areas(console, one, listed)
+    console.print()
+    if len(shown) < len(maps.processes):
+        console.print(f"{len(maps.processes) - len(shown)} more processes: --details")
+    console.print(maps.opinion)
+    one = maps.processes[0]
+    if details and one.looking_ns is not None:
+        console.print(_cost(one.looking_ns, one.clearing_ns))
+
+
+def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
+    if maps.argv is None:
+        # By the name of a symlink that started it, if there was one, and its executable.
+        called = names.shown(process.program or units.NOT_OBTAINED)
+        if process.name and not PurePosixPath(called).name.startswith(process.name):
+            called = f"{process.name} ({called})"
+        what = f"process {process.pid}, {called}"
+    elif len(maps.processes) > 1:
+        what = f"{process.program or 'an unknown program'}, run by {_command(maps.argv)}"
+    else:
+        what = _command(maps.argv)
+    console.print(f"Memory of {what}", style="bold")
+
+
+def _command(argv: Sequence[str]) -> str:
+    return units.middle(names.command_line(argv), _COMMAND_COLUMNS)
+
+
+def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, details: bool) -> None:
+    used = "touched" if process.watched_s is not None else "in memory"
+    reach = ", ".join(
+        f"{units.size(each.reach_bytes)} on {units.size(each.page_size_bytes)} pages"
+        for each in maps.reach
+    )
+    over = [area for area in process.areas if area.exceeds_reach]
+    what = f"{len(over)} mapping{'s' if len(over) > 1 else ''}" if over else "No mapping"
+    verb = "exceed" if len(over) > 1 else "exceeds"
+    console.print(f"{what} {verb} the TLB's reach ({reach}) by what is {used}.", style="bold")
+    by_reason: dict[str, list[Area]] = {}
+    for area in over:
+        by_reason.setdefault(area.words, []).append(area)
+    most = sorted(by_reason.values(), key=lambda areas: -sum(a.used_bytes for a in areas))
+    rows = grid()
+    for areas in most if details else most[:_MOST_REASONS]:
+        named = [_name(area) for area in areas[:_MOST_NAMES]]
+        if len(areas) > len(named):
+            named.append(f"{len(areas) - len(named)} more")
+        rows.add_row("-", f"{', '.join(named)}: {_why(areas)}")
+    console.print(rows)
+
+
+def _system(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
+    console.print()
+    rows = grid()
+    rows.add_row("program", names.shown(process.program or "NA"))
+    rows.add_row(
+        "system",
+        f"THP {process.thp_mode or 'not in this kernel'}, shared memory "
+        f"{process.shmem_enabled or 'NA'}, defrag {process.thp_defrag or 'NA'}",
+    )
+    for reach in maps.reach:
+        source = f" ({reach.source_kind})" if reach.source_kind else ""
+        page = f"{units.size(reach.page_size_bytes)} pages"
+        if reach.entry_bytes != reach.page_size_bytes:
+            page += f", held as {units.size(reach.entry_bytes)}"
+        rows.add_row(
+            "reach", f"{units.size(reach.reach_bytes)} on {page}: {reach.entries} entries{source}"
+        )
+    console.print(rows)
+
+
+def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> None:
+    rest = [area for area in process.areas if area not in listed]
+    watched = process.watched_s is not None
+    columns = ["size", "in memory", "on huge", *(["touched"] if watched else [])]
+    shown = table("memory", *columns, "x reach")
+    for area in listed:
+        touched = (
+            units.NOT_OBTAINED if area.touched_bytes is None else units.size(area.touched_bytes)
+        )
+        shown.add_row(
+            shortened(_name(area), _NAME_COLUMNS),
+            units.size(area.size_bytes),
+            units.size(area.resident_bytes),
+            units.size(area.huge_bytes),
+            *([touched] if watched else []),
+            _times(area.reach_ratio),
+        )
+    if rest:
+        bytes_touched = [area.touched_bytes for area in rest if area.touched_bytes is not None]
+        shown.add_row(
+            f"{len(rest)} others",
+            units.size(sum(area.size_bytes for area in rest)),
+            units.size(sum(area.resident_bytes for area in rest)),
+            units.size(sum(area.huge_bytes for area in rest)),
+            *([units.size(sum(bytes_touched))] if watched else []),
+            _times(sum(area.reach_ratio for area in rest)),
+        )
+    section(console, shown)
+
+
+def _name(area: Area) -> str:
+    if area.kind == "jit":
+        return "code made at run time"
+    return name_of(area.kind) if area.kind == "shared" else names.shown(area.name)
+
+
+def _why(areas: Sequence[Area]) -> str:
+    base = sum(area.resident_bytes - area.huge_bytes for area in areas)
+    if areas[0].page_bytes is None or not base:
+        return areas[0].words
+    return f"{units.size(base)} not on huge pages: {areas[0].words}"
+
+
+def _times(ratio: float) -> str:
+    return "< 0.1" if ratio < 0.1 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _cost(looking_ns: int, clearing_ns: int | None) -> str:
+    text = f"Reading its mappings took {units.time(looking_ns)}, in which it could not map memory."
+    if clearing_ns is None:
+        return (
+            f"{text} --touched SECONDS shows which pages it uses; each of these then costs one "
+            "more page walk, and the kernel forgets which were used before."
+        )
+    return (
+        f"{text} Marking its pages unused took {units.time(clearing_ns)} more, and each page "
+        "that it has used since cost one more page walk."
+    )

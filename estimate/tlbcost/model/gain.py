@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from tlbcost.calibration.records import PageCosts, missing_costs, with_substitutes
-from tlbcost.common.interval import Interval, centre, median_bounds
+from tlbcost.common.units import Interval, centre, median_bounds
 from tlbcost.counters.count_tool import PartialSum, only_of_code
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.measured.record import WORTHWHILE_FRACTION

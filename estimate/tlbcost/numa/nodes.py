@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from tlbcost.calibration.records import sysfs_caches
 from tlbcost.common.document import doc
+from tlbcost.common.paths import sys_path
 from tlbcost.numa.placement_table import KINDS, ImagePlacement
-from tlbcost.system.machine import current_machine, read_line, sys_path
+from tlbcost.system.machine import current_machine, read_line
 
 Spread = Literal["round-robin", "blocks"]
 SPREADS: tuple[Spread, ...] = ("round-robin", "blocks")

@@ -15,9 +15,8 @@ from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.common.units import NOT_OBTAINED
+from tlbcost.common.units import NOT_OBTAINED, Interval
 from tlbcost.pagesizes.published import (
     ARTICLE_GIB,
     GIB,

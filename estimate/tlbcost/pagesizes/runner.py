@@ -20,9 +20,10 @@ from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.formats import count, number, parse_table
-from tlbcost.common.interval import Interval
 from tlbcost.common.progress import Progress
+from tlbcost.common.units import Interval
 from tlbcost.pagesizes.published import ARTICLE_GIB, GIB, LEAST_GIB, PATTERNS, Pattern
+from tlbcost.run.launch import Listener, listener
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.system import hints, huge_pages
@@ -35,7 +36,6 @@ from tlbcost.system.machine import (
     thp_mode,
     thp_sizes,
 )
-from tlbcost.validation.session import Listener, listener
 
 # base: the kernel's smallest; pool: reserved hugetlb pages; transparent: by madvise(2).
 Way = Literal["base", "pool", "transparent"]

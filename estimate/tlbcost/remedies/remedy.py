@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from tlbcost.attribution.document import RegionShare
 from tlbcost.common import names
 from tlbcost.common.document import doc
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
+from tlbcost.common.units import Interval
 from tlbcost.run.outcome import Run, trial_command
 from tlbcost.system import hints, huge_pages
 from tlbcost.system.environment import joined

@@ -36,7 +36,7 @@ from tlbcost.remedies.remedy import (
     unmounting,
     with_pool,
 )
-from tlbcost.system import filesystems, hints, huge_pages
+from tlbcost.system import hints, huge_pages
 from tlbcost.system.machine import read_line
 
 LD_HUGETLBFS = "https://man7.org/linux/man-pages/man1/ld.hugetlbfs.1.html"
@@ -158,8 +158,8 @@ def _khugepaged(region: RegionShare, situation: Situation) -> Remedy | None:
 def _advised_file(region: RegionShare, situation: Situation) -> Remedy | None:
     """A file on storage whose file system reads it onto huge pages where it is asked to."""
     device = region.backed.device if region.backed else None
-    mount = filesystems.holding(situation.settings.mounts, region.name, device)
-    if mount is None or not filesystems.advisable(mount.kind, situation.settings.kernel):
+    mount = huge_pages.holding(situation.settings.mounts, region.name, device)
+    if mount is None or not huge_pages.advisable(mount.kind, situation.settings.kernel):
         return None
     if situation.settings.thp is None or region.code:
         return None
@@ -279,7 +279,7 @@ def _own_tmpfs(region: RegionShare, situation: Situation) -> Remedy | None:
 def _remount(region: RegionShare, situation: Situation) -> Remedy | None:
     """For a file whose place cannot be chosen."""
     settings = situation.settings
-    mount = filesystems.holding(
+    mount = huge_pages.holding(
         settings.mounts, region.name, region.backed.device if region.backed else None
     )
     if mount is None or mount.kind != "tmpfs" or settings.thp is None or settings.shmem == "deny":

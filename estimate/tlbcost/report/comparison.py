@@ -12,9 +12,8 @@ from tlbcost.answer.estimate_document import EstimateDocument, VerdictPart
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.document import Part, doc, now
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.common.units import middle
+from tlbcost.common.units import Interval, middle
 from tlbcost.report.facts import page_sizes, walks
 from tlbcost.report.lines import visible, wrapped
 

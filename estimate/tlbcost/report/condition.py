@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common.errors import CANNOT_MEASURE, CONDITION_HOLDS, USAGE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 _COMPARISON = re.compile(r"\s*([\w.-]+)\s*(>=|<=|==|!=|>|<)\s*(.+?)\s*")
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*)", re.ASCII)

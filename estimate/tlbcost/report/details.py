@@ -17,7 +17,7 @@ from tlbcost.answer.estimate_document import (
 )
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.counters.event_counts import EventCounts

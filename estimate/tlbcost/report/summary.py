@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.record import Caveat
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words

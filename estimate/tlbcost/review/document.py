@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The document of `tlbcost review --json`, and the meaning of its keys."""
+"""Decisions by the plan's policy, with savings and costs, and the document of `tlbcost review`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
-from tlbcost.accuracy.record import TrackRecord
+import msgspec
+
+from tlbcost.accuracy.record import TrackRecord, track_records
+from tlbcost.answer.estimate_document import CalibrationPart, EstimateDocument
 from tlbcost.attribution.document import CodeLine, RegionShare
-from tlbcost.calibration.records import Extent, Grade
-from tlbcost.common.document import Part, doc
-from tlbcost.common.interval import Interval
+from tlbcost.calibration.file import look_up, read_with_curve
+from tlbcost.calibration.records import Calibration, Extent, Grade, Obtained
+from tlbcost.common import names, units
+from tlbcost.common.document import Part, doc, now
+from tlbcost.common.paths import version
+from tlbcost.common.units import Interval
+from tlbcost.machines.document import MachineEstimateDocument
+from tlbcost.remedies.advice import AdvicePart
 from tlbcost.remedies.remedy import Remedy
-from tlbcost.review.deployment import Snippet
-from tlbcost.review.plan import Policy
+from tlbcost.report.regions import split, worth_a_line
+from tlbcost.review.deployment import Snippet, snippets
+from tlbcost.review.plan import MachineType, Plan, Policy, Service, share, size
+from tlbcost.review.task import TaskResult
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-review-1"
@@ -141,3 +154,313 @@ class ReviewDocument(Part, frozen=True, kw_only=True):
         tuple[ReviewMachine, ...], doc("each type of host, as the plan has them")
     ] = ()
     broken: Annotated[list[BrokenRule], doc("with --gate: rules that are broken")]
+
+
+_HOURS_A_YEAR = 8760
+_ORDER: tuple[Decision, ...] = ("adopt", "blocked", "undecided", "leave", "done", "failed")
+
+
+def review_document(plan: Plan, results: Sequence[TaskResult]) -> ReviewDocument:
+    services = {service.name: service for service in plan.services}
+    # Another machine's simulation knows no remedy: the service's own estimate here may.
+    advice = {r.service: r.estimate.what_to_do for r in results if r.estimate is not None}
+    rows = [_row(plan, services[r.service], r, advice.get(r.service, [])) for r in results]
+    pools = [_fit(plan, name, rows) for name in plan.machines]
+    rows.sort(key=lambda row: (_ORDER.index(row.decision), -_value(row)))
+    return ReviewDocument(
+        tlbcost_version=version(), date=now(), policy=plan.policy, rows=rows, pools=pools,
+        machines=review_machines(plan, results), broken=[],
+    )  # fmt: skip
+
+
+def _value(row: ReviewRow) -> float:
+    return row.gain_fraction.value if row.gain_fraction is not None else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an estimate says, whichever made it; nothing: there is none."""
+
+    gain: Interval | None = None
+    basis: str | None = None
+    cpu: str | None = None
+    there: bool = False
+    translation: Interval | None = None
+    faults: Interval | None = None
+    bound: float | None = None
+    calibrated: str | None = None
+    memory_bytes: int | None = None
+    growth_bytes: int | None = None
+    misses: TaskMisses | None = None
+    caveats: tuple[RowCaveat, ...] = ()
+    version: str | None = None
+    why: str | None = None
+
+
+def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
+    measured, footprint, machine = document.measured, document.footprint, document.machine
+    basis = f"measured in {measured.source}" if measured is not None else "modelled"
+    if measured is None and document.counters is not None:
+        basis = "counters"
+    page = None if machine is None else machine.base_page_bytes
+    memory = None
+    if footprint is not None and page is not None:
+        memory = (footprint.anonymous_pages + footprint.other_pages) * page
+    gain, growth = document.total_fraction, None
+    if measured is not None:
+        growth = measured.growth_bytes
+        if service.kind == "service":
+            gain = measured.user_fraction
+    return _Found(
+        gain=gain,
+        basis=basis,
+        cpu=None if machine is None else machine.cpu_name,
+        there=document.verdict.code == "already_huge",
+        translation=document.expected_fraction,
+        faults=document.fault_fraction,
+        bound=document.bound_fraction.value,
+        calibrated=None if document.calibration is None else document.calibration.date,
+        memory_bytes=memory,
+        growth_bytes=growth,
+        misses=_misses(document),
+        caveats=tuple(
+            RowCaveat(code=each.code, sentence=each.sentence, remedy=each.remedy)
+            for each in document.caveats
+        ),
+        version=document.tlbcost_version,
+        why=document.not_measured,
+    )
+
+
+def _misses(document: EstimateDocument) -> TaskMisses | None:
+    found = document.attribution or document.sampled_attribution
+    if found is None or not found.memory:
+        return None
+    memory, _ = split(found.memory)
+    return TaskMisses(source=found.source, memory=tuple(memory), code=tuple(worth_a_line(found)))
+
+
+def _of_elsewhere(document: MachineEstimateDocument) -> _Found:
+    machine = document.machines[0]
+    gain = machine.page_sizes[-1].expected_gain_fraction
+    return _Found(
+        gain=gain, basis=f"simulated with {machine.costs} figures", cpu=machine.title,
+        translation=gain, why=machine.no_times, version=document.tlbcost_version,
+        caveats=tuple(
+            RowCaveat(code=each.code, sentence=each.text, remedy=None) for each in document.caveats
+        ),
+    )  # fmt: skip
+
+
+def _row(
+    plan: Plan, service: Service, result: TaskResult, advice: Sequence[AdvicePart]
+) -> ReviewRow:
+    found = _Found()
+    if result.estimate is not None:
+        found = _of_estimate(result.estimate, service)
+    elif result.elsewhere is not None:
+        found = _of_elsewhere(result.elsewhere)
+    kind = plan.machines[result.machine]
+    chosen, regions = _remedy(plan, advice)
+    growth = found.growth_bytes
+    if growth is None and chosen is not None:
+        growth = chosen.cost.growth_bytes
+    memory = found.memory_bytes
+    part = None if growth is None or not memory else growth / memory
+    decision, why = _decide(plan, result, found, chosen, part, bool(advice))
+    saved = None
+    # What should not be adopted saves nothing.
+    worth = decision in ("adopt", "blocked", "undecided")
+    if worth and found.gain is not None and kind.hosts and service.cpu_share:
+        saved = found.gain.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))
+    money = None
+    if kind.price is not None and saved is not None:
+        money = saved.scaled(kind.price * _HOURS_A_YEAR)
+    return ReviewRow(
+        service=service.name,
+        machine=result.machine,
+        decision=decision,
+        why=why,
+        gain_fraction=found.gain,
+        translation_fraction=found.translation,
+        fault_fraction=found.faults,
+        bound_fraction=found.bound,
+        basis=found.basis,
+        cpu=found.cpu,
+        calibrated=found.calibrated,
+        memory_bytes=memory,
+        growth_bytes=growth,
+        growth_fraction=part,
+        pool_bytes=_pool_bytes(chosen, service),
+        hosts_saved=saved,
+        saved_per_year=money,
+        currency=None if money is None else kind.currency,
+        regions=regions,
+        remedy=chosen if worth else None,
+        deployment=snippets(chosen, service.name, service.instances) if worth and chosen else (),
+        misses=found.misses,
+        caveats=found.caveats,
+        command=result.command,
+        shell_line=_shell_line(service, result.command),
+        estimated_by=found.version,
+        seconds=result.seconds,
+    )
+
+
+def _shell_line(service: Service, command: Sequence[str]) -> str:
+    words = names.command_line(command)
+    if service.redact:
+        return words
+    if service.command:
+        given = [
+            f"{name}={names.command_line([value])}" for name, value in service.environment.items()
+        ]
+        words = " ".join([*given, words])
+        if service.stdin is not None:
+            words += f" <{names.command_line([service.stdin])}"
+    if service.folder is None:
+        return words
+    return f"cd {names.command_line([service.folder])} && {words}"
+
+
+def _remedy(plan: Plan, advice: Sequence[AdvicePart]) -> tuple[Remedy | None, tuple[str, ...]]:
+    for each in advice:
+        for remedy in each.remedies:
+            if remedy.code not in plan.policy.without:
+                return remedy, tuple(region.name for region in each.regions)
+    return None, ()
+
+
+def _pool_bytes(remedy: Remedy | None, service: Service) -> int | None:
+    if remedy is None or remedy.cost.pool_pages is None or remedy.cost.pool_page_bytes is None:
+        return None
+    return remedy.cost.pool_pages * remedy.cost.pool_page_bytes * service.instances
+
+
+def _decide(
+    plan: Plan,
+    result: TaskResult,
+    found: _Found,
+    chosen: Remedy | None,
+    growth: float | None,
+    advised: bool,
+) -> tuple[Decision, str]:
+    policy = plan.policy
+    if found.gain is None:
+        return "failed", result.failure or found.why or "there is no gain in the result"
+    if found.there:
+        return "done", "it is on huge pages already"
+    gain, least = found.gain, share(policy.least_gain, "policy.least_gain")
+    if gain.high < least:
+        return "leave", f"{units.percent(gain.high)} at most, and {policy.least_gain} is wanted"
+    end = getattr(gain, policy.decide_on)
+    if end < least:
+        return "undecided", f"{units.range_of(gain)}: {policy.least_gain} is within the interval"
+    if chosen is None:
+        why = "no remedy of the policy serves it" if advised else "no remedy is known for it"
+        return "blocked", why
+    if growth is not None and growth > share(policy.most_growth, "policy.most_growth"):
+        return "blocked", f"its memory grows by {units.percent(growth)}"
+    return "adopt", chosen.words
+
+
+def _fit(plan: Plan, name: str, rows: list[ReviewRow]) -> HostPool:
+    """Which pools fit into a host; `rows` of those that do not become blocked."""
+    kind = plan.machines[name]
+    memory = None if kind.memory is None else size(kind.memory, "memory")
+    part = share(plan.policy.most_pool, "policy.most_pool")
+    most = None if memory is None else int(memory * part)
+    needed, left_out = 0, []
+    mine = [i for i, row in enumerate(rows) if row.machine == name and row.decision == "adopt"]
+    for i in sorted(mine, key=lambda i: -_value(rows[i])):
+        wanted = rows[i].pool_bytes or 0
+        if most is not None and needed + wanted > most:
+            left_out.append(rows[i].service)
+            why = f"its pool of {units.size(wanted)} does not fit: {units.size(most - needed)} left"
+            rows[i] = msgspec.structs.replace(rows[i], decision="blocked", why=why)
+        else:
+            needed += wanted
+    return HostPool(
+        machine=name, memory_bytes=memory, most_bytes=most, needed_bytes=needed,
+        left_out=tuple(left_out),
+    )  # fmt: skip
+
+
+def review_machines(plan: Plan, results: Sequence[TaskResult]) -> tuple[ReviewMachine, ...]:
+    """Each type of host of the plan. Raises TlbcostError: a calibration cannot be read any more."""
+    return tuple(
+        _machine(name, kind, [r.estimate for r in results if r.machine == name and r.estimate])
+        for name, kind in plan.machines.items()
+    )
+
+
+def calibrations(plan: Plan, review: ReviewDocument) -> dict[str, Obtained]:
+    """Calibrations and curves by type of host; a cached one counts only if it has the same date."""
+    found = {}
+    for machine in review.machines:
+        file, used = plan.machines[machine.name].calibration, machine.calibration
+        cached = read_with_curve(Path(file)) if file is not None else look_up()[0]
+        if cached is not None and used is not None and cached.calibration.date == used.date:
+            found[machine.name] = cached
+    return found
+
+
+def _machine(name: str, kind: MachineType, estimates: Sequence[EstimateDocument]) -> ReviewMachine:
+    calibration, host = _calibration(kind, estimates)
+    return ReviewMachine(
+        name=name, hosts=kind.hosts, core=kind.core, host=host, calibration=calibration,
+        accuracy=_accuracy(host, estimates),
+    )  # fmt: skip
+
+
+def _calibration(
+    kind: MachineType, estimates: Sequence[EstimateDocument]
+) -> tuple[MachineCalibration | None, Machine | None]:
+    """The calibration of the plan, else the one that all estimates used; and its machine."""
+    if kind.calibration is not None:
+        obtained = read_with_curve(Path(kind.calibration))
+        return _of_file(obtained.calibration, obtained.source), obtained.calibration.machine
+    used = {each.calibration.date: each.calibration for each in estimates if each.calibration}
+    hosts = [each.machine for each in estimates if each.machine is not None]
+    same = (
+        hosts[0]
+        if hosts
+        and len(
+            {
+                (host.cpu_vendor, host.cpu_family, host.cpu_model, host.cpu_stepping)
+                for host in hosts
+            }
+        )
+        == 1
+        else None
+    )
+    host = (
+        None
+        if same is None
+        else Machine(**{name: getattr(same, name) for name in Machine.__dataclass_fields__})
+    )
+    return (_quoted_calibration(*used.values()) if len(used) == 1 else None), host
+
+
+def _of_file(found: Calibration, source: str) -> MachineCalibration:
+    return MachineCalibration(
+        source=source, date=found.date, extent=found.extent, grade=found.grade,
+        grade_reasons=found.grade_reasons,
+    )  # fmt: skip
+
+
+def _quoted_calibration(used: CalibrationPart) -> MachineCalibration:
+    return MachineCalibration(
+        source=used.source, date=used.date, extent=None, grade=used.grade,
+        grade_reasons=used.grade_reasons,
+    )  # fmt: skip
+
+
+def _accuracy(
+    host: Machine | None, estimates: Sequence[EstimateDocument]
+) -> dict[str, TrackRecord]:
+    """The record of this CPU by each way; without one, what the estimates quote."""
+    if host is not None:
+        return {str(way): record for way, record in track_records(host).items()}
+    quoted = [each.tried for each in estimates if each.tried is not None]
+    return {"estimate": quoted[0]} if quoted else {}

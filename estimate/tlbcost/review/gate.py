@@ -12,9 +12,9 @@ import msgspec
 from tlbcost.common import units
 from tlbcost.common.document import Part, doc, from_json, now
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.common.reading import read_text
+from tlbcost.common.units import Interval
 from tlbcost.report.comparison import change_of
 from tlbcost.review.document import SCHEMA, BrokenRule, Decision, ReviewDocument, ReviewRow
 from tlbcost.review.plan import share

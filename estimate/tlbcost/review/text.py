@@ -16,15 +16,15 @@ from xml.etree import ElementTree
 from tlbcost.accuracy.record import TrackRecord, shipped_track_records
 from tlbcost.attribution.document import words
 from tlbcost.calibration.consistency import presentable
-from tlbcost.calibration.figure import draw
+from tlbcost.calibration.document import draw
 from tlbcost.calibration.records import Access, Calibration, Obtained, find, reported_figures
 from tlbcost.common import names, units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.gnuplot import draw_by
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import data
+from tlbcost.common.units import Interval
 from tlbcost.report.lines import markdown, visible, wrapped
 from tlbcost.report.regions import code_words, cost_words, on_pages, title
 from tlbcost.review.document import HostPool, ReviewDocument, ReviewMachine, ReviewRow

@@ -22,12 +22,12 @@ from pathlib import Path
 from tlbcost.common import paths
 from tlbcost.common.cleanup import signals_deferred, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.paths import sys_path
 from tlbcost.common.progress import say
 from tlbcost.common.sudo import calling_user
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change, Owner
 from tlbcost.system import hints, huge_pages
-from tlbcost.system.machine import sys_path
 from tlbcost.system.process import below_root, children, start_ticks, status, thp_enabled
 
 _WAIT_S = 30.0

@@ -22,8 +22,8 @@ from typing import Literal
 
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError, hint_for
 from tlbcost.common.files import Place, new_file
+from tlbcost.common.paths import sys_path
 from tlbcost.system import process
-from tlbcost.system.machine import sys_path
 
 FOLDER = "/run/tlbcost"
 _JOURNAL = "journal.json"

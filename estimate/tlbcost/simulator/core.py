@@ -20,7 +20,7 @@ from tlbcost.calibration.consistency import (
 )
 from tlbcost.calibration.records import Calibration, cost_at, reported_figures, sysfs_caches
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.published import (
     Geometry,

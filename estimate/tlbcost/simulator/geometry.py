@@ -9,7 +9,7 @@ from pathlib import Path
 from tlbcost.calibration.file import look_up, read_calibration
 from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.areas import Reaches, reaches_of
 from tlbcost.processors.published import (
     AGREEMENT_FRACTION,

@@ -10,8 +10,7 @@ import shutil
 import sys
 
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError, hint_for
-from tlbcost.common.paths import libexec, source_tree
-from tlbcost.system.machine import sys_path
+from tlbcost.common.paths import libexec, source_tree, sys_path
 
 # Each package manager's command, and its names for our needs where they differ.
 _MANAGERS = {

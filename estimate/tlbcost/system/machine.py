@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Annotated
 
-from tlbcost.common import paths, units
+from tlbcost.common import paths
 from tlbcost.common.document import doc
+from tlbcost.common.paths import sys_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,6 @@ _DMI_HYPERVISORS = {
     "microsoft corporation": "hyperv",
     "openstack": "kvm",
 }
-
-
-def sys_path(path: str) -> Path:
-    """Where a file under /proc or /sys is: on the machine itself, or on a test's fake one."""
-    return Path(os.environ.get("TLBCOST_ROOT", "") + path)
 
 
 def read_line(path: str) -> str | None:
@@ -112,7 +108,7 @@ def huge_page_or_assumed(machine: Machine) -> tuple[int, tuple[str, ...]]:
         return size, ()
     # One level of page tables, with 8 bytes per entry, up from the base page.
     size = machine.base_page_bytes * (machine.base_page_bytes // 8)
-    return size, (f"this kernel reports no huge page size; {units.size(size)} is assumed",)
+    return size, (f"this kernel reports no huge page size; {size >> 20} MiB is assumed",)
 
 
 def larger_page_bytes() -> list[int]:
@@ -273,3 +269,13 @@ def tunable(tunables: str, name: str) -> str | None:
         if equals and key == name:
             value = text
     return value
+
+
+def machine_of(header: Mapping[str, str]) -> Machine:
+    """The machine in a table's header. Raises KeyError or ValueError for what is wrong there."""
+    text = {
+        field.name: None if header[field.name] == "NA" else header[field.name]
+        for field in fields(Machine)
+        if field.name != "base_page_bytes"
+    }
+    return Machine(base_page_bytes=int(header["base_page_bytes"]), **text)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.paths import sys_path
 from tlbcost.system import hints
-from tlbcost.system.machine import read_number, read_text, sys_path
+from tlbcost.system.machine import read_number, read_text
 
 Place = int | str
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc, part_of
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.measured.method import covered_fraction
 from tlbcost.measured.whole_runs import Pair
 from tlbcost.memory.peak import MemoryScope, PeakMemory

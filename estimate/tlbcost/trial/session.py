@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.accuracy.checks import (
+from tlbcost.accuracy.record import (
     PairedRun,
     PairOfRuns,
     Prediction,
     Record,
     TriedProgram,
+    format_record,
     prediction_of,
 )
-from tlbcost.accuracy.record import format_record
 from tlbcost.common import units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.common.progress import RunProgress, say
+from tlbcost.common.units import Interval
 from tlbcost.measured import catalog
 from tlbcost.measured.method import (
     Method,

@@ -21,11 +21,20 @@ from builders.record import (
 )
 from builders.tree import needs_gnuplot
 from tlbcost.accuracy import record as trial_record
-from tlbcost.accuracy.checks import PairOfRuns, Record, TriedProgram, accuracy, check_of, gain_of
-from tlbcost.accuracy.record import format_record, read_record, record_of
+from tlbcost.accuracy.record import (
+    PairOfRuns,
+    Record,
+    TriedProgram,
+    accuracy,
+    check_of,
+    format_record,
+    gain_of,
+    read_record,
+    record_of,
+)
 from tlbcost.accuracy.report import draw_record, markdown, print_record
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 
 def test_mean_and_largest_are_of_sizes() -> None:

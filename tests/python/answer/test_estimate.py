@@ -19,7 +19,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import MODELS, total_interval
 from tlbcost.report.summary import summary

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import tlbcost
 from builders.tree import FAKES, GOLDEN, SCHEMAS
-from tlbcost.answer import run_plan, runs
+from tlbcost.answer import record, runs
 from tlbcost.attribution import samples
 from tlbcost.attribution.samples import FEWEST
 from tlbcost.commands import estimate
@@ -46,7 +46,7 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
     monkeypatch.setenv("FAKE_COUNTERS", str(plan))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # A processor with counters of walk cycles, whatever this one is.
-    monkeypatch.setattr(run_plan, "pmu_of", lambda _: load_pmu("skl"))
+    monkeypatch.setattr(record, "pmu_of", lambda _: load_pmu("skl"))
 
     def write(**said: object) -> None:
         plan.write_text(json.dumps(said), encoding="utf-8")
@@ -114,7 +114,7 @@ def test_both_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("says")
 def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("counts", "opened"))
+    monkeypatch.setattr(record, "find_pmu", lambda: Found("counts", "opened"))
     assert report(tmp_path, "--runs", "1")["backend"] == "pmu"
 
 
@@ -122,7 +122,7 @@ def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.Mo
 def test_auto_simulates_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("absent", "ENOENT"))
+    monkeypatch.setattr(record, "find_pmu", lambda: Found("absent", "ENOENT"))
     found = report(tmp_path, "--runs", "1")
     assert (found["backend"], found["notes"]) == ("sim", [])
 
@@ -130,7 +130,7 @@ def test_auto_simulates_where_there_are_none(
 def test_auto_says_why_it_simulates(
     tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run_plan, "find_pmu", lambda: Found("forbidden", "EACCES"))
+    monkeypatch.setattr(record, "find_pmu", lambda: Found("forbidden", "EACCES"))
     pmu = load_pmu("skl")
     says(states={event.name: ["forbidden", errno.EACCES] for event in pmu.events})
     found = report(tmp_path, "--runs", "1")
@@ -185,7 +185,7 @@ def test_a_program_that_fails_gives_its_code(tmp_path: Path) -> None:
 def test_a_cpu_without_a_table_counts_generic_events_and_has_no_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_plan, "pmu_of", lambda _: None)
+    monkeypatch.setattr(record, "pmu_of", lambda _: None)
     found = report(tmp_path, "--backend", "pmu", "--runs", "1")
     assert "generic events are counted" in str(found["notes"])
     counters = found["counters"]

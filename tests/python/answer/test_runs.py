@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from builders.answer import MACHINE, RUN, process
 from builders.tree import GOLDEN
-from tlbcost.answer import run_plan, runs
+from tlbcost.answer import record, runs
 from tlbcost.answer.request import AskedModel, EstimateRequest
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.copies.estimator import CopiedRun
@@ -27,14 +27,14 @@ CALIBRATION = GOLDEN / "calibration.tsv"
 
 def set_up(
     monkeypatch: pytest.MonkeyPatch, core: Core | None, model: AskedModel = "auto"
-) -> run_plan.RunPlan:
+) -> record.RunPlan:
     """What is decided before a program runs, where a calibration gives this core."""
-    monkeypatch.setattr(run_plan, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(run_plan, "core_for", lambda *_: core)
+    monkeypatch.setattr(record, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(record, "core_for", lambda *_: core)
     request = EstimateRequest(
         ("true",), backend="sim", engine="valgrind", model=model, calibration=CALIBRATION
     )
-    return run_plan.plan_runs(request, MACHINE, Path("/bin/true"))
+    return record.plan_runs(request, MACHINE, Path("/bin/true"))
 
 
 MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
@@ -80,13 +80,13 @@ def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch
 
 def plan_by(
     monkeypatch: pytest.MonkeyPatch, request: EstimateRequest, core: Core | None, why: str | None
-) -> run_plan.RunPlan:
+) -> record.RunPlan:
     """The plan where copies can be followed, but for `why`."""
-    monkeypatch.setattr(run_plan, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(run_plan, "core_for", lambda *_: core)
-    monkeypatch.setattr(run_plan, "unavailable", lambda: why)
+    monkeypatch.setattr(record, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(record, "core_for", lambda *_: core)
+    monkeypatch.setattr(record, "unavailable", lambda: why)
     path = None if request.pid is not None else Path("/bin/true")
-    return run_plan.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
+    return record.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
 
 
 def test_copies_are_what_simulates(

@@ -24,7 +24,7 @@ from tlbcost.answer.words import (
     waits_words,
 )
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.model.gain import VerdictCode, total_interval
 from tlbcost.run.outcome import Run
 

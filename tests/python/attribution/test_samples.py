@@ -25,8 +25,7 @@ from tlbcost.report.regions import print_sampled
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.symbols.resolver import source_lines
-from tlbcost.system.filesystems import FileSystem
-from tlbcost.system.huge_pages import HugeSettings
+from tlbcost.system.huge_pages import FileSystem, HugeSettings
 
 APP, OTHER, PERIOD = "/opt/app", "/opt/other", 10_007
 SKL, ZEN4 = load_pmu("skl"), load_pmu("amd64_fam19h_zen4")

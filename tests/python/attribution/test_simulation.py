@@ -19,7 +19,7 @@ from tlbcost.attribution.code_profile import (
 from tlbcost.attribution.document import Attribution, allocation_site, words
 from tlbcost.attribution.simulation import attribute, code_lines
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
     Line,
@@ -32,7 +32,7 @@ from tlbcost.simulator.memory_tables import (
     Stack,
     read_attributions,
 )
-from tlbcost.system.filesystems import FileSystem
+from tlbcost.system.huge_pages import FileSystem
 
 APP = "/opt/app"
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"

@@ -13,7 +13,7 @@ from builders.tree import TREE
 from tlbcost.common import formats
 from tlbcost.common.document import undescribed
 from tlbcost.common.formats import read_table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.machines.plan import machine_named, named
 from tlbcost.model.gain import (
     REMOVED_SLOPE,

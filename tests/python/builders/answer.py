@@ -13,8 +13,8 @@ from tlbcost.answer.gains import spread_part
 from tlbcost.answer.record import Estimate, Evidence, Simulated, Surroundings
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration, Obtained, PageCosts
-from tlbcost.common.interval import Interval
-from tlbcost.model import miss_costs, overlap
+from tlbcost.common.units import Interval
+from tlbcost.model import overlap
 from tlbcost.model.overlap import ModelledWindows
 from tlbcost.processors.published import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.run.outcome import Outcome, Run
@@ -118,7 +118,7 @@ def rebuilt(found: Estimate) -> Estimate:
     processes = found.simulated.processes
     summed = total_counts(processes)
     footprint = total_footprint(processes, HUGE // BASE)
-    gain = miss_costs.predicted(
+    gain = overlap.predicted(
         found.given.runs, summed, footprint, found.base_costs, found.huge_costs
     )
     changed = replace(found.simulated, counts=summed, gain=gain)
@@ -154,7 +154,7 @@ def estimated(walks: int = 10_000_000) -> Estimate:
     summed = total_counts(processes)
     footprint = total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
-    gain = miss_costs.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
+    gain = overlap.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
     calibration = Calibration(MACHINE, "2026-01-01T00:00:00Z", "0.0.1", 1.0, ())
     return Estimate(
         version="0.0.1",

@@ -10,7 +10,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Access, Calibration, Cost, Obtained
 from tlbcost.common import formats
 from tlbcost.common.formats import Cell, format_table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.system.machine import current_machine
 
 BASE, HUGE = 4096, 2 << 20

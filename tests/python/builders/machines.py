@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tlbcost.machines.estimate import MachineEstimates, results
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import OtherMachine, machine_named
+from tlbcost.machines.plan import OtherMachine, machine_named, plan_pass
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import ImageViews, ProcessCounts, Side, SideCounts
 from tlbcost.simulator.memory_tables import ImageWindows, Window

@@ -10,8 +10,7 @@ from pathlib import Path
 from tlbcost.live.document import By, Host, LivePool, Row, TopDocument
 from tlbcost.memory.areas import Reaches, TlbReach
 from tlbcost.memory.eligibility import Backing
-from tlbcost.system.filesystems import FileSystem
-from tlbcost.system.huge_pages import HugeSettings
+from tlbcost.system.huge_pages import FileSystem, HugeSettings
 from tlbcost.system.machine import Machine
 
 HUGE = 2 << 20

@@ -6,9 +6,9 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Record, TriedProgram, Way
+from tlbcost.accuracy.record import PairedRun, PairOfRuns, Prediction, Record, TriedProgram, Way
 from tlbcost.accuracy.report import print_record
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.system.machine import Machine
 
 MACHINE = Machine(

@@ -12,10 +12,9 @@ from builders.answer import altered, estimated
 from builders.report import advised
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.remedies.remedy import Remedy, RemedyCost
-from tlbcost.review.decision import review_document
-from tlbcost.review.document import ReviewDocument
+from tlbcost.review.document import ReviewDocument, review_document
 from tlbcost.review.gate import broken_rules
 from tlbcost.review.plan import Plan, read_plan
 from tlbcost.review.task import TaskResult

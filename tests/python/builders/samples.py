@@ -9,7 +9,7 @@ import numpy as np
 from builders.tree import TREE
 from tlbcost.calibration.analysis.quantities import Analysis, analyse
 from tlbcost.common.formats import SAMPLES, Table, read_table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 BASE, HUGE, GIANT = 4096, 2 << 20, 1 << 30
 LADDER = tuple(int(n) for n in np.unique(np.round(np.geomspace(4, 16384, 70))))

@@ -13,7 +13,7 @@ from tlbcost.__main__ import main
 from tlbcost.calibration.document import calibration_document, compare, cost_pairs, read_document
 from tlbcost.calibration.records import Calibration, Cost, Obtained
 from tlbcost.common.document import to_json
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 NAMES = ("a.json", "b.json")
 

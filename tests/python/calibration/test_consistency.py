@@ -27,7 +27,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Access, Calibration, Cost, ReportedFigure
 from tlbcost.common import formats
 from tlbcost.common.formats import Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 RECORDED = TREE / "data" / "samples"
 KIB, MIB = 1 << 10, 1 << 20

@@ -15,7 +15,7 @@ from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, measure
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES, Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 BASE, HUGE = 4096, 2 << 20
 

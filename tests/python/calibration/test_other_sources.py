@@ -16,7 +16,7 @@ from tlbcost.calibration.records import (
     reported_figures,
     sysfs_caches,
 )
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.processors.cpuid import ReportedCache
 from tlbcost.system.machine import Machine
 

@@ -21,7 +21,7 @@ from tlbcost.calibration.records import (
     with_substitutes,
 )
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.system.machine import current_machine
 
 

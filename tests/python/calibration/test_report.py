@@ -11,15 +11,14 @@ import jsonschema
 import pytest
 from builders.calibration import cost, curve, full, quick
 from builders.tree import SCHEMAS, TREE, needs_gnuplot
-from tlbcost.calibration.document import calibration_document
-from tlbcost.calibration.figure import draw
+from tlbcost.calibration.document import calibration_document, draw
 from tlbcost.calibration.file import QUANTITIES, read_calibration
 from tlbcost.calibration.records import WORDS, Cost, Obtained, reported_figures
 from tlbcost.calibration.report import describe, load_table, summarize
 from tlbcost.common import units
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 BOTH = pytest.mark.parametrize("obtained", [quick(), full()], ids=["quick", "full"])
 # Leaf 2 that refers to an empty leaf 0x18, and a level 3 cache of 300 MiB.

@@ -27,7 +27,7 @@ from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Cost, Extent, Obtained
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.formats import SAMPLES, Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.system.machine import current_machine
 
 

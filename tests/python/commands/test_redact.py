@@ -16,7 +16,7 @@ from tlbcost.__main__ import main
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.document import to_json
-from tlbcost.review.decision import review_document
+from tlbcost.review.document import review_document
 from tlbcost.review.task import plan_tasks
 from tlbcost.review.text import to_html
 from tlbcost.trial.session import ProgramTrials

@@ -179,11 +179,11 @@ def test_a_run_whose_new_folder_is_taken_for_a_left_one_makes_another(
     real = getattr(module, name)
     looked: list[int] = []
 
-    def interrupted(*arguments: object) -> object:
+    def interrupted(*arguments: object, **options: object) -> object:
         if not looked and (name == "flock" or str(arguments[0]).endswith("lock")):
             looked.append(1)
             remove_left(scratch)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(getattr(files, module.__name__), name, interrupted)
     with temporary_folder() as folder:

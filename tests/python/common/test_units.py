@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common import document, names, units
 from tlbcost.common.formats import TableFormat, format_table, read_table
-from tlbcost.common.interval import Interval, centre, share_interval, spread_fraction
+from tlbcost.common.units import Interval, centre, share_interval, spread_fraction
 
 
 def test_ends_that_round_to_nothing_are_said_once() -> None:

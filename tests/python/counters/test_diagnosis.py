@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from builders.counting import write_rights
 from tlbcost.common import paths
-from tlbcost.counters import diagnosis, pmu
-from tlbcost.counters.diagnosis import Refusal, Scope, diagnose, explain
-from tlbcost.counters.event_counts import Mode
+from tlbcost.counters import event_counts, pmu
+from tlbcost.counters.event_counts import Mode, Refusal, Scope, diagnose, explain
 from tlbcost.counters.pmu import Found, Rights
 from tlbcost.system import hints
 
@@ -27,30 +26,30 @@ class Kernel:
         self.is_root(False)
         self.has("absent")
         self._set(hints, "write_setting", self.write_setting)
-        self._set(diagnosis, "write_setting", self.write_setting)
+        self._set(event_counts, "write_setting", self.write_setting)
         self.writable = True
         self.lets_users(False)
 
     def lets_users(self, may: bool) -> None:
-        self._set(diagnosis, "user_may_count", lambda: may)
+        self._set(event_counts, "user_may_count", lambda: may)
 
     def write_setting(self, value: str, path: str) -> str | None:
         return f"echo {value} | sudo tee {path}" if self.writable else None
 
     def is_root(self, is_root: bool) -> None:
-        self._set(diagnosis, "as_root", lambda c: c if is_root else f"sudo {c}")
+        self._set(event_counts, "as_root", lambda c: c if is_root else f"sudo {c}")
 
     def has(self, answer: pmu.Answer) -> None:
-        self._set(diagnosis, "find_pmu", lambda: Found(answer, "so it is"))
+        self._set(event_counts, "find_pmu", lambda: Found(answer, "so it is"))
 
     def lets(self, paranoid: int | None, privileged: bool = False, filtered: bool = False) -> None:
-        self._set(diagnosis, "rights", lambda: Rights(paranoid, privileged, filtered))
+        self._set(event_counts, "rights", lambda: Rights(paranoid, privileged, filtered))
 
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setattr(paths, "libexec", lambda name: Path("/opt") / name)
-    monkeypatch.setattr(diagnosis, "libexec", lambda name: Path("/opt") / name)
+    monkeypatch.setattr(event_counts, "libexec", lambda name: Path("/opt") / name)
     return Kernel(monkeypatch)
 
 

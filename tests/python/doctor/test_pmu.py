@@ -12,7 +12,7 @@ from builders.counting import write_rights
 from builders.host import Host
 from builders.tree import MACHINES
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.diagnosis import Refusal
+from tlbcost.counters.event_counts import Refusal
 from tlbcost.counters.pmu import Found
 from tlbcost.doctor import examination
 from tlbcost.doctor.check import Check

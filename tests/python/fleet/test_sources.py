@@ -18,10 +18,9 @@ from builders.review import HOSTILE
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.fleet import sources
-from tlbcost.fleet.convert import convert_logs
 from tlbcost.fleet.perf_log import Origin
 from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
-from tlbcost.fleet.review import FleetReview, review_counts
+from tlbcost.fleet.review import FleetReview, convert_logs, review_counts
 from tlbcost.fleet.sources import matching
 
 HEADER = "host,service,cpu_model,event,value,seconds\n"

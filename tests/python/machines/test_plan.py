@@ -17,8 +17,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines import unknowns
 from tlbcost.machines.document import best_first, plain_sentence, print_report, to_json, verdict
 from tlbcost.machines.estimate import MachineEstimates, results, sentence
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import GIB, named, names_of
+from tlbcost.machines.plan import GIB, named, names_of, plan_pass
 from tlbcost.machines.unknowns import figures_of, published_core
 from tlbcost.processors.published import TlbLevel, cores
 from tlbcost.simulator.counts import SideCounts

@@ -13,8 +13,7 @@ from builders.tree import SCHEMAS
 from tlbcost.common.document import to_json as document_text
 from tlbcost.machines.estimate import MachineEstimates, effect_of, model_error, results, spread
 from tlbcost.machines.list_document import machine_list, ranking
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import MOST_VARIANTS, named
+from tlbcost.machines.plan import MOST_VARIANTS, named, plan_pass
 from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, figures_of, unknowns_of
 from tlbcost.processors.published import TlbLevel, assumed, cores
 from tlbcost.simulator.counts import MOST_VIEWS, ImageViews

@@ -10,7 +10,7 @@ import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import TableFormat
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.measured.arms import copies_in, measured_in_arms
 from tlbcost.measured.record import (
     MeasuredGain,

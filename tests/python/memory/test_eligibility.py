@@ -17,9 +17,8 @@ from tlbcost.common.document import to_json
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, reach_ratio, reaches_of
 from tlbcost.memory.eligibility import MemoryKind, backing_of, kind_of, stand
-from tlbcost.memory.maps_report import MemoryMaps, print_maps
-from tlbcost.memory.process import ProcessMemory, look
-from tlbcost.system import filesystems
+from tlbcost.memory.process import MemoryMaps, ProcessMemory, look, print_maps
+from tlbcost.system import huge_pages
 from tlbcost.system.huge_pages import huge_settings
 
 SMAPS = """\
@@ -126,13 +125,13 @@ def test_kinds_of_mappings(head: str, kind: MemoryKind) -> None:
 
 
 def test_mounts_are_found_by_device_and_else_by_path() -> None:
-    found = filesystems.holding(MOUNTS, "/dev/shm/x", (0, 24))
+    found = huge_pages.holding(MOUNTS, "/dev/shm/x", (0, 24))
     assert found is not None
     assert found.folder == "/srv/advise"
-    by_path = filesystems.holding(MOUNTS, "/dev/shm/a/b (deleted)", (9, 9))
+    by_path = huge_pages.holding(MOUNTS, "/dev/shm/a/b (deleted)", (9, 9))
     assert by_path is not None
     assert by_path.folder == "/dev/shm"
-    assert filesystems.holding((), "/dev/shm/x", (0, 23)) is None
+    assert huge_pages.holding((), "/dev/shm/x", (0, 23)) is None
 
 
 def test_garbage_in_mountinfo_is_passed_over(
@@ -143,7 +142,7 @@ def test_garbage_in_mountinfo_is_passed_over(
     line = r"25 24 0:23 / /a\040b rw - tmpfs tmpfs rw,huge=within_size"
     (folder / "mountinfo").write_text(f"x\n1 2 3\n{line}\n- - -\n", encoding="utf-8")
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    [mount] = filesystems.mounted()
+    [mount] = huge_pages.mounted()
     assert (mount.folder, mount.huge) == ("/a b", "within_size")
     # Nothing else is there: nothing is made up.
     settings = huge_settings()

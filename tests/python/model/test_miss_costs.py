@@ -10,8 +10,8 @@ from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, RUN, counts, int
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.calibration.records import PageCosts, missing_costs, price
-from tlbcost.common.interval import Interval
-from tlbcost.model import gain, miss_costs
+from tlbcost.common.units import Interval
+from tlbcost.model import gain, overlap
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Counts, Footprint, Side, SideCounts
 
@@ -75,7 +75,7 @@ def all_counts(draw: st.DrawFn) -> Counts:
 def test_expected_gain_is_an_interval_below_the_bound_and_the_run_time(
     runs: list[Run], seen: Counts, memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
-    result = miss_costs.predicted(runs, seen, memory, base, huge)
+    result = overlap.predicted(runs, seen, memory, base, huge)
     expected = result.expected_fraction
     assert expected.low <= expected.value <= expected.high
     bound = result.bound_fraction
@@ -90,7 +90,7 @@ def test_no_misses_no_gain(
     runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
     none = {(size, side): SideCounts(0, 0, 0) for size in (BASE, HUGE) for side in SIDES}
-    result = miss_costs.predicted(runs, none, memory, base, huge)
+    result = overlap.predicted(runs, none, memory, base, huge)
     assert result.bound_fraction == Interval(0, 0, 0)
     assert result.expected_fraction == Interval(0, 0, 0)
     assert result.code_fraction == Interval(0, 0, 0)
@@ -108,8 +108,8 @@ def test_more_walks_on_base_pages_never_lower_the_estimate(
             side.l1_tlb_misses + more, side.stlb_hits, side.stlb_misses + more
         ),
     }
-    before = miss_costs.predicted(runs, seen, NO_MEMORY, base, huge)
-    after = miss_costs.predicted(runs, larger, NO_MEMORY, base, huge)
+    before = overlap.predicted(runs, seen, NO_MEMORY, base, huge)
+    after = overlap.predicted(runs, larger, NO_MEMORY, base, huge)
     slack = 1e-9
     assert after.bound_fraction.value >= before.bound_fraction.value - slack
     assert after.expected_fraction.low >= before.expected_fraction.low - slack
@@ -125,8 +125,8 @@ def test_more_walks_on_huge_pages_never_raise_the_gain(
         **seen,
         (HUGE, "store"): SideCounts(side.l1_tlb_misses, side.stlb_hits, side.stlb_misses + more),
     }
-    before = miss_costs.predicted(runs, seen, NO_MEMORY, base, huge).expected_fraction
-    after = miss_costs.predicted(runs, larger, NO_MEMORY, base, huge).expected_fraction
+    before = overlap.predicted(runs, seen, NO_MEMORY, base, huge).expected_fraction
+    after = overlap.predicted(runs, larger, NO_MEMORY, base, huge).expected_fraction
     assert after.low <= before.low + 1e-9
     assert after.high <= before.high + 1e-9
 
@@ -150,7 +150,7 @@ def test_known_figures() -> None:
         None,
     )
     huge = replace(base, page_size_bytes=HUGE)
-    result = miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge)
+    result = overlap.predicted([RUN], seen, NO_MEMORY, base, huge)
     # Serial: 20 M x 2 ns + 10 M x 30 ns; with code 2 M x 30 ns more; huge pages 5 M x 2 ns.
     assert result.base_data_ns.high == pytest.approx(340e6)
     assert result.bound_fraction.value == pytest.approx(0.400)
@@ -164,7 +164,7 @@ def test_known_figures() -> None:
 
 
 def test_bound_is_capped_at_user_time_and_says_so() -> None:
-    result = miss_costs.predicted([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = overlap.predicted([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.bound_capped
     assert result.bound_fraction.value == pytest.approx(0.9)
     assert result.expected_fraction.high == pytest.approx(0.9)
@@ -175,15 +175,15 @@ def test_huge_pages_can_lose() -> None:
         (BASE, "load"): SideCounts(0, 0, 0),
         (HUGE, "load"): SideCounts(10_000_000, 10_000_000, 0),
     }
-    result = miss_costs.predicted([RUN], seen, NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = overlap.predicted([RUN], seen, NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.expected_fraction.low < result.expected_fraction.value < 0
     assert result.verdict == "not_worth_it"
 
 
 def test_spread_of_the_runs_widens_the_interval() -> None:
     slow = replace(RUN, wall_ns=2 * RUN.wall_ns, user_ns=2 * RUN.user_ns)
-    one = miss_costs.predicted([RUN], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
-    both = miss_costs.predicted([RUN, slow], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    one = overlap.predicted([RUN], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    both = overlap.predicted([RUN, slow], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert both.expected_fraction.low == pytest.approx(one.expected_fraction.low / 1.9)
     assert both.expected_fraction.high == one.expected_fraction.high
 
@@ -193,7 +193,7 @@ def test_noise_cannot_make_a_huge_page_s_walk_the_more_expensive_one() -> None:
     base = replace(BASE_COSTS, walk_serial_ns=wide)
     huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))
     seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
-    assert miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
+    assert overlap.predicted([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
 
 
 def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
@@ -201,7 +201,7 @@ def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
     base = replace(base, walk_overlapped_ns=None, stlb_hit_serial_ns=interval(0))
     huge = replace(HUGE_COSTS, walk_serial_ns=interval(1), walk_overlapped_ns=interval(1))
     seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
-    result = miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge)
+    result = overlap.predicted([RUN], seen, NO_MEMORY, base, huge)
     assert result.expected_fraction == Interval(0, 0, 0)
 
 
@@ -209,14 +209,14 @@ def test_missing_base_costs_are_refused() -> None:
     bare = replace(BASE_COSTS, walk_serial_ns=None)
     assert missing_costs(bare) == ["walk_ns"]
     with pytest.raises(ValueError, match="cost"):
-        miss_costs.predicted([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
+        overlap.predicted([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
 
 
 @given(native_runs(), memories, costs(BASE), costs(HUGE))
 def test_fault_saving_is_an_interval_within_the_system_time(
     runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
-    result = miss_costs.predicted(runs, {}, memory, base, huge)
+    result = overlap.predicted(runs, {}, memory, base, huge)
     if base.fault_ns is None or huge.fault_ns is None:
         assert result.fault_fraction is None
     else:
@@ -236,7 +236,7 @@ def test_faults_are_net_of_what_huge_faults_cost() -> None:
     run = replace(RUN, minor_faults=65536)
     exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = miss_costs.predicted([run], {}, memory, exact, huge)
+    result = overlap.predicted([run], {}, memory, exact, huge)
     saved = 65536 * 500 - 128 * 100_000
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(saved / 1e9)
@@ -248,7 +248,7 @@ def test_pages_that_fault_twice_save_twice_but_for_the_low_end() -> None:
     run = replace(RUN, minor_faults=2 * 65536 + 1000)
     exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = miss_costs.predicted([run], {}, memory, exact, huge)
+    result = overlap.predicted([run], {}, memory, exact, huge)
     saved = 65536 * 500 - 128 * 100_000
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(2 * saved / 1e9)
@@ -261,11 +261,11 @@ def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> Non
     run = replace(RUN, minor_faults=65536)
     base = replace(BASE_COSTS, fault_ns=interval(500, 0), unmap_ns=interval(200, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0), unmap_ns=interval(20_000, 0))
-    both = miss_costs.predicted([run], {}, memory, base, huge).fault_fraction
+    both = overlap.predicted([run], {}, memory, base, huge).fault_fraction
     assert both is not None
     assert both.value == pytest.approx((65536 * 700 - 128 * 120_000) / 1e9)
     alone = replace(huge, unmap_ns=None)
-    one = miss_costs.predicted([run], {}, memory, base, alone).fault_fraction
+    one = overlap.predicted([run], {}, memory, base, alone).fault_fraction
     assert one is not None
     assert one.value == pytest.approx((65536 * 500 - 128 * 100_000) / 1e9)
 
@@ -274,7 +274,7 @@ def test_faults_avoided_are_no_more_than_were_measured() -> None:
     memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=1000)
     huge = replace(HUGE_COSTS, fault_ns=interval(0, 0))
-    result = miss_costs.predicted([run], {}, memory, BASE_COSTS, huge)
+    result = overlap.predicted([run], {}, memory, BASE_COSTS, huge)
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(1000 * 200 / 1e9)
 
@@ -282,7 +282,7 @@ def test_faults_avoided_are_no_more_than_were_measured() -> None:
 def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
     memory = Footprint(200, 20, 1, 0, 200)
     run = replace(RUN, minor_faults=200)
-    result = miss_costs.predicted([run], {}, memory, BASE_COSTS, HUGE_COSTS)
+    result = overlap.predicted([run], {}, memory, BASE_COSTS, HUGE_COSTS)
     assert result.fault_fraction is not None
     assert result.fault_fraction.low == pytest.approx((200 * 180 - 20 * 55_000) / 1e9)
     assert result.fault_fraction.value == pytest.approx((200 * 200 - 50_000) / 1e9)
@@ -293,7 +293,7 @@ def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
     [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "not_proven")],
 )
 def test_verdicts(walks: int, verdict: str) -> None:
-    result = miss_costs.predicted([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = overlap.predicted([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.verdict == verdict
 
 
@@ -301,13 +301,13 @@ def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
     memory = Footprint(150_000, 300, 293, 0, 150_000)
     few, many = replace(RUN, minor_faults=7_000), replace(RUN, minor_faults=150_000)
     args = (counts(10_000_000), memory, BASE_COSTS, HUGE_COSTS)
-    assert miss_costs.predicted([few], *args).verdict == "already_huge"
-    assert miss_costs.predicted([many], *args).verdict == "worth_trying"
+    assert overlap.predicted([few], *args).verdict == "already_huge"
+    assert overlap.predicted([many], *args).verdict == "worth_trying"
     idle = (counts(1000), replace(memory, anonymous_pages=0), BASE_COSTS, HUGE_COSTS)
-    assert miss_costs.predicted([few], *idle).verdict == "not_worth_it"
+    assert overlap.predicted([few], *idle).verdict == "not_worth_it"
     # A process that ran before took its faults then.
     running = (args[0], replace(memory, faulted=False), *args[2:])
-    assert miss_costs.predicted([few], *running).verdict == "worth_trying"
+    assert overlap.predicted([few], *running).verdict == "worth_trying"
     # A few pages less than faults say nothing: every program's start takes as many.
     small = replace(memory, largest_anonymous_pages=1000)
     assert not gain.already_huge([replace(RUN, minor_faults=100)], small)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from builders.answer import RUN
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
 from tlbcost.model.gain import verdict

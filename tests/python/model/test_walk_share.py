@@ -13,7 +13,7 @@ from builders.report import json_of, text_of
 from builders.tree import GOLDEN, SCHEMAS
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.counters.count_tool import formula_values
 from tlbcost.counters.event_counts import EventCount, EventCounts, join_runs, merge_sources
 from tlbcost.counters.importing.file import import_file

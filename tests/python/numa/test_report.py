@@ -18,7 +18,7 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.words import placement_sentence
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Split
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.numa.node_memory import NodeMemory

@@ -18,8 +18,7 @@ from kept import kept
 from simulated_pages import Simulated, direction, later_half, simulated, within
 from tlbcost.common import paths
 from tlbcost.machines.estimate import results
-from tlbcost.machines.one_pass import plan_pass
-from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named
+from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named, plan_pass
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.memory_tables import WindowPlan

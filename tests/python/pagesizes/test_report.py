@@ -20,7 +20,7 @@ from tlbcost.common import formats
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import format_table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.pagesizes.document import (
     PageSizesDocument,
     document_of,

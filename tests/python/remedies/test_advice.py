@@ -16,7 +16,7 @@ from builders.tree import SCHEMAS
 from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.answer.record import Estimate, Surroundings
 from tlbcost.attribution.document import Attribution, RegionShare, on_huge_bytes
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import Backing, MemoryKind
 from tlbcost.remedies import advice, switches
 from tlbcost.remedies.advice import Advice, advise

@@ -20,7 +20,7 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.record import Estimate
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.report.comparison import Compared, ComparisonDocument, compared, print_comparison
 from tlbcost.report.condition import ALIASES, exit_code, parse_comparison, value_of, words_of
 

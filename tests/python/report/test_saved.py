@@ -18,7 +18,7 @@ from tlbcost.answer.estimate_document import SCHEMA
 from tlbcost.answer.record import Estimate
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.report.details import print_report
 from tlbcost.report.saved import read_estimate
 

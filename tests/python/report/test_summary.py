@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
-from tlbcost.common.interval import Interval
-from tlbcost.common.units import middle, sum_of_times
+from tlbcost.common.units import Interval, middle, sum_of_times
 from tlbcost.model import gain as model
 from tlbcost.report.facts import memory_words
 from tlbcost.report.lines import visible, wrapped

@@ -18,7 +18,7 @@ import pytest
 from builders.review import by_hugetlbfs, by_malloc, by_pool, fleet_review, pooled
 from builders.tree import GOLDEN
 from tlbcost.common.document import to_json
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import snippets
 from tlbcost.review.document import ReviewDocument

@@ -15,9 +15,8 @@ from tlbcost.accuracy.record import TrackRecord
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.report.lines import visible
-from tlbcost.review import decision
-from tlbcost.review.decision import calibrations, review_document
-from tlbcost.review.document import ReviewDocument
+from tlbcost.review import document
+from tlbcost.review.document import ReviewDocument, calibrations, review_document
 from tlbcost.review.text import to_html
 
 
@@ -187,7 +186,7 @@ def test_accuracy_is_that_of_the_hosts_cpus_else_of_others(
     assert "There is no record of these hosts' CPUs" in text
     assert "another CPU" in text
     record = TrackRecord(True, "2026-01-01T00:00:00Z", 30, 27, 0.013, 0.037)
-    monkeypatch.setattr(decision, "track_records", lambda _: {"measured": record})
+    monkeypatch.setattr(document, "track_records", lambda _: {"measured": record})
     text = text_of(fleet_review(tmp_path))
     assert "large measured: base and huge pages in turns 30 27 1.3 % 3.7 % 2026-01-01" in text
     assert "another CPU" not in text

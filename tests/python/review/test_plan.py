@@ -15,10 +15,9 @@ from builders.tree import TREE
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.calibration.file import write_calibration
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.review.decision import review_document
-from tlbcost.review.document import ReviewRow
+from tlbcost.review.document import ReviewRow, review_document
 from tlbcost.review.plan import Plan, read_plan, share, size, time_s
 from tlbcost.review.task import plan_tasks
 

@@ -21,9 +21,8 @@ from builders.review import (
 )
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
-from tlbcost.review.decision import review_document
-from tlbcost.review.document import ReviewDocument
+from tlbcost.common.units import Interval
+from tlbcost.review.document import ReviewDocument, review_document
 from tlbcost.review.gate import broken_rules, compared, read_review
 from tlbcost.review.plan import Gate
 from tlbcost.review.text import print_comparison, print_report, to_csv, to_junit, to_markdown

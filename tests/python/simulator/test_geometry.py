@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.processors.published import Geometry, PublishedCore, TlbLevel, cores
 from tlbcost.simulator.counts import read_views
 from tlbcost.simulator.geometry import geometry_for

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders.answer import MACHINE
+from tlbcost.common.paths import sys_path
 from tlbcost.system import huge_pages, process
 from tlbcost.system.machine import (
     current_machine,
@@ -18,7 +19,6 @@ from tlbcost.system.machine import (
     huge_page_bytes,
     larger_page_bytes,
     reports_free_pages,
-    sys_path,
     thp_mode,
 )
 

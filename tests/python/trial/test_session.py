@@ -17,16 +17,16 @@ from builders.tree import GOLDEN, SCHEMAS
 from builders.trial import BASE, METHOD, MIB, backing, made_trials, pair
 from tlbcost.__main__ import main
 from tlbcost.accuracy.record import read_record
-from tlbcost.answer import run_plan
+from tlbcost.answer import record
+from tlbcost.answer.record import Choice
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.run_plan import Choice
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
@@ -50,7 +50,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[st
         pytest.skip("needs make, and glibc")
     golden = GOLDEN / "calibration.tsv"
     obtained = Obtained(read_calibration(golden), "from a file")
-    monkeypatch.setattr(run_plan, "calibration_for", lambda _, **__: obtained)
+    monkeypatch.setattr(record, "calibration_for", lambda _, **__: obtained)
     log = tmp_path / "log"
     script = f'echo "${{LD_PRELOAD-}}" >>{log}; echo out'
     before = dict(os.environ)
@@ -87,8 +87,8 @@ def test_a_trial_goes_on_without_an_estimate(
     def no_valgrind() -> Path:
         raise TlbcostError("Valgrind is not installed", None, CANNOT_MEASURE)
 
-    monkeypatch.setattr(run_plan, "find_valgrind", no_valgrind)
-    monkeypatch.setattr(run_plan, "choose", lambda *_: Choice(simulate=True))
+    monkeypatch.setattr(record, "find_valgrind", no_valgrind)
+    monkeypatch.setattr(record, "choose", lambda *_: Choice(simulate=True))
     assert main(command) in (0, CANNOT_MEASURE)
     shown = capfd.readouterr()
     assert shown.out == "out\n"

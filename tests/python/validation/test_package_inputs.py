@@ -13,8 +13,15 @@ from pathlib import Path
 import pytest
 from builders.record import TWO, record, text_of
 from tlbcost.common.errors import TlbcostError
-from tlbcost.validation.session import SuiteRequest, SuiteTask, read_suite, validate
-from tlbcost.validation.stream import StreamResult, print_stream, rates_heard
+from tlbcost.validation.session import (
+    StreamResult,
+    SuiteRequest,
+    SuiteTask,
+    print_stream,
+    rates_heard,
+    read_suite,
+    validate,
+)
 
 WORKLOADS = Path(__file__).parents[3] / "workloads"
 GENERATOR = WORKLOADS / "inputs/package-inputs.py"

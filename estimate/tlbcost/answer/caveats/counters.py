@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tlbcost.answer.record import CaveatRule, CountedPart, Estimate
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.counters.count_tool import only_of_code
 
 MOST_NOTES = 2

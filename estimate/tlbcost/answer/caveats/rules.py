@@ -1,15 +1,214 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All caveats by severity, and those that apply to an estimate."""
+"""All caveats by severity, those that apply to an estimate, and those about the machine."""
 
 from __future__ import annotations
 
 import re
+from statistics import median
 
-from tlbcost.answer.caveats import counters, simulation, system
+from tlbcost.answer import words
+from tlbcost.answer.caveats import counters, simulation
 from tlbcost.answer.record import Caveat, CaveatRule, Estimate, Severity
 from tlbcost.answer.words import poor_because
 from tlbcost.calibration.records import POOR
 from tlbcost.common import units
+from tlbcost.common.units import spread_fraction
+from tlbcost.model.gain import already_huge, fraction
+from tlbcost.system.machine import HUGETLB_TUNABLE, tunable
+
+SHORT_RUN_NS = 50_000_000
+KERNEL_FRACTION = 0.20
+MOST_NOTES = 2
+
+
+def _virtual_machine(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.machine is None or estimate.given.machine.hypervisor is None:
+        return None
+    return (
+        "This is a virtual machine: a huge page of the guest need not be one of the host, and "
+        "other tenants change the costs.",
+        "Calibrate where the program will run (tlbcost calibrate --recalibrate).",
+    )
+
+
+def _short_run(estimate: Estimate) -> tuple[str, str] | None:
+    shortest = min((run.wall_ns for run in estimate.given.runs), default=None)
+    if shortest is None or shortest >= SHORT_RUN_NS:
+        return None
+    return (
+        f"The run is short ({units.time(shortest)}), and much of it is start-up.",
+        "Give the program more work.",
+    )
+
+
+def _spread(estimate: Estimate) -> tuple[str, str] | None:
+    measured = estimate.given.measured
+    # What pairs vary by is in the interval.
+    if not estimate.given.runs or (measured is not None and measured.source != "copies"):
+        return None
+    spread = spread_fraction([run.cpu_ns for run in estimate.given.runs])
+    if spread is None or spread <= words.SPREAD_FRACTION:
+        return None
+    return (
+        f"The CPU times of the runs vary by {units.percent(spread)}, and the shares with them.",
+        "Repeat on a quiet machine.",
+    )
+
+
+def _busy(estimate: Estimate) -> tuple[str, str] | None:
+    waited = words.waited_fraction(estimate.given.runs)
+    if waited is None or waited <= words.WORTH_SAYING_FRACTION:
+        return None
+    return (
+        f"The machine was busy: the program waited for a CPU {units.percent(waited)} of the time. "
+        "Shares are of its CPU time, which other load also changes.",
+        "Repeat when the machine is quiet, or on a CPU of its own (taskset).",
+    )
+
+
+def _idle(estimate: Estimate) -> tuple[str, str] | None:
+    idle = words.idle_fraction(estimate.given.runs)
+    if idle is None or idle <= words.WORTH_SAYING_FRACTION:
+        return None
+    return (
+        f"The program was idle for {units.percent(idle)} of the elapsed time, which huge pages do "
+        "not shorten: shares are of its CPU time.",
+        "Estimate it under full load if that is what matters.",
+    )
+
+
+def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.calibrated is None or not estimate.given.cost_notes:
+        return None
+    notes = estimate.given.cost_notes
+    left = len(notes) - MOST_NOTES
+    more = f"; {left} more" if left > 0 else ""
+    return (
+        f"About the calibration: {'; '.join(notes[:MOST_NOTES])}{more}.",
+        "tlbcost calibrate shows all that was measured.",
+    )
+
+
+def _kernel(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.given.runs or not (
+        estimate.counted is None or estimate.counted.counted.mode == "user"
+    ):
+        return None
+    share = median([fraction(run.system_ns, run) for run in estimate.given.runs])
+    if share <= KERNEL_FRACTION:
+        return None
+    unseen = "simulated" if estimate.counted is None else "counted"
+    return (
+        f"{units.percent(share)} of the CPU time is spent in the kernel, whose own memory "
+        f"accesses are not {unseen}.",
+        "The upper bound and the expected gain hold for the rest.",
+    )
+
+
+def _thp_always(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.machine is None or estimate.given.machine.thp_mode != "always":
+        return None
+    return (
+        'THP is "always" here: the program may have run on huge pages already.',
+        "Write madvise to /sys/kernel/mm/transparent_hugepage/enabled, and repeat.",
+    )
+
+
+def _pmu(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.surroundings is None or not estimate.given.surroundings.has_pmu:
+        return None
+    if estimate.counted is not None:
+        return None
+    return (
+        "This machine has hardware counters, but only the simulation was used.",
+        "Compare both (--backend both); tlbcost doctor shows whether the counters can be read.",
+    )
+
+
+def _tunables(estimate: Estimate) -> tuple[str, str] | None:
+    surroundings = estimate.given.surroundings
+    tunables = (surroundings.glibc_tunables if surroundings else None) or ""
+    value = tunable(tunables, HUGETLB_TUNABLE)
+    if value in (None, "0"):
+        return None
+    return (
+        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB_TUNABLE}={value}): the timed runs "
+        "may have had them.",
+        "Repeat with: env -u GLIBC_TUNABLES tlbcost estimate ...",
+    )
+
+
+def _failed(estimate: Estimate) -> tuple[str, str] | None:
+    failed = [code for code in estimate.given.codes if code != 0]
+    if not failed:
+        return None
+    return (
+        f"The program failed in {len(failed)} of {len(estimate.given.codes)} runs (exit code "
+        f"{failed[0]}): this is an estimate of the failing program.",
+        "Fix it, and repeat without --ignore-failure.",
+    )
+
+
+def _single_run(estimate: Estimate) -> tuple[str, str] | None:
+    if len(estimate.given.runs) != 1:
+        return None
+    if estimate.given.followed:
+        return (
+            "The process was followed once: what it does varies over time.",
+            "Follow it again, under the load that matters.",
+        )
+    return (
+        "The program was timed once: how much its run time varies is not in the intervals.",
+        "Use --runs 3 if it is short enough.",
+    )
+
+
+def _other_machine(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.calibrated is None or estimate.given.machine in (
+        None,
+        estimate.given.calibrated.calibration.machine,
+    ):
+        return None
+    name = estimate.given.calibrated.calibration.machine.cpu_name or "an unknown CPU"
+    return (
+        f"The calibration is from another machine, kernel or setting ({name}, "
+        f"{estimate.given.calibrated.calibration.machine.kernel or 'unknown kernel'}).",
+        "Leave --calibration out to measure this one.",
+    )
+
+
+def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.given.runs or estimate.footprint is None:
+        return None
+    if not already_huge(estimate.given.runs, estimate.footprint):
+        return None
+    faults = median([run.minor_faults for run in estimate.given.runs])
+    pages = estimate.footprint.largest_anonymous_pages
+    return (
+        f"The program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
+        "huge pages already, and the shares are of its time with them.",
+        "For its time without: echo never | sudo tee "
+        "/sys/kernel/mm/transparent_hugepage/enabled; put it back afterwards.",
+    )
+
+
+SYSTEM_RULES: dict[str, CaveatRule] = {
+    "T01": _virtual_machine,
+    "T02": _short_run,
+    "T03": _spread,
+    "T09": _calibration_notes,
+    "T10": _kernel,
+    "T11": _thp_always,
+    "T12": _pmu,
+    "T13": _tunables,
+    "T17": _failed,
+    "T18": _single_run,
+    "T19": _other_machine,
+    "T22": _already_huge,
+    "T40": _busy,
+    "T41": _idle,
+}
+
 
 # Worst first: a report shows the first three.
 SEVERITIES: dict[Severity, tuple[str, ...]] = {
@@ -128,4 +327,4 @@ _COST_RULES: dict[str, CaveatRule] = {
     "T20": _overlapped,
     "T45": _poor,
 }
-RULES: dict[str, CaveatRule] = {**system.RULES, **_COST_RULES, **simulation.RULES, **counters.RULES}
+RULES: dict[str, CaveatRule] = {**SYSTEM_RULES, **_COST_RULES, **simulation.RULES, **counters.RULES}

@@ -11,7 +11,7 @@ import numpy as np
 
 from tlbcost.calibration.analysis.samples import LEAST_STEP_NS, Curve, Samples, Step, find_steps
 from tlbcost.calibration.records import Cost
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 # Farther out the caches, not the TLBs, make most of the curve's shape.
 _NEAR_PAGES = 16384

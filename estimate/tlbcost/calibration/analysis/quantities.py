@@ -37,7 +37,7 @@ from tlbcost.calibration.analysis.walks import (
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.formats import Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 _ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 # A cost whose interval is wider than this share on either side is worth measuring longer.

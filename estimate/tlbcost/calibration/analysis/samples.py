@@ -19,7 +19,7 @@ from tlbcost.common import bootstrap, units
 from tlbcost.common.bootstrap import MIN_SAMPLES, Floats, resamples
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Table, count, number
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 # Steps are looked for on a scale of ratios, above this: an STLB hit costs 1 ns or more anywhere.
 _FLOOR_NS = 0.25

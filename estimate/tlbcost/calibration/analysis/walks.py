@@ -14,7 +14,7 @@ from tlbcost.calibration.consistency import UNIT_BYTES
 from tlbcost.calibration.records import CHAINS, Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.bootstrap import Floats
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 # Chains in larger pages that cost more than this share of a base page's walk show that the TLB
 # holds base pages; below the lower share, or with an STLB hit's cost, that it holds larger ones.

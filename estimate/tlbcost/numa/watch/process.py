@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tlbcost.common.cleanup import signals_deferred
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.paths import sys_path
 from tlbcost.common.progress import say
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import ENTRY, FRAME, PRESENT, read_pagemap
@@ -33,7 +34,7 @@ from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.settings.change import system_settings
 from tlbcost.system import hints, process
 from tlbcost.system.huge_pages import huge_settings
-from tlbcost.system.machine import read_line, sys_path
+from tlbcost.system.machine import read_line
 from tlbcost.thp.program import ask_process, make_huge_page
 
 _KPF_THP = 1 << 22

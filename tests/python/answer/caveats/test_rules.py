@@ -25,7 +25,7 @@ from tlbcost.answer.caveats.rules import RULES, SEVERITIES, caveats
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.processors.events import load_pmu
 from tlbcost.processors.published import Geometry, LevelSource

@@ -16,7 +16,7 @@ from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, sett
 from tlbcost.calibration.analysis.samples import Curve, find_steps, is_steep, read_samples
 from tlbcost.common.bootstrap import median, ratio
 from tlbcost.common.formats import Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 CURVES = 60
 FINE = tuple(range(2, 41))

@@ -29,7 +29,7 @@ from tlbcost.calibration.analysis.quantities import analyse, candidates
 from tlbcost.calibration.analysis.samples import Curve
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES, Table
-from tlbcost.common.interval import Interval
+from tlbcost.common.units import Interval
 
 
 @pytest.mark.parametrize(
