@@ -23,7 +23,7 @@ FAULTS = (
     # An absent walk, a wrong unit, swapped ends.
     ("if walk or (missed and l2):", "if walk or missed:"),
     ('"%": 0.01, "ns"', '"%": 0.1, "ns"'),
-    ("if expected.high + fault_high < WORTH", "if expected.low + fault_low < WORTH"),
+    ("if expected.low + fault_low >= WORTH", "if expected.high + fault_high >= WORTH"),
     ("len(wanted) - SPLIT_INTERVALS + 1", "len(wanted) - SPLIT_INTERVALS"),
     ("return needed + max(spare, needed // _SPARE", "return max(spare, needed // _SPARE"),
     ("region.gain_fraction.high + fault_gain >=", "region.gain_fraction.low + fault_gain >="),
