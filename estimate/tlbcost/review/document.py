@@ -78,7 +78,10 @@ class ReviewRow(Part, frozen=True, kw_only=True):
         doc("hosts that its gain frees; null: not worth it, or the plan does not say"),
     ]
     saved_per_year: Annotated[Interval | None, doc("their price for 8,760 hours")]
-    currency: Annotated[str | None, doc("of saved_per_year")]
+    memory_per_year: Annotated[
+        float | None, doc("price of what all its instances grow by; null: the plan has none")
+    ] = None
+    currency: Annotated[str | None, doc("of both prices")]
     regions: Annotated[tuple[str, ...], doc("memory that the remedy is for")]
     remedy: Annotated[Remedy | None, doc("what to deploy; null: nothing")]
     deployment: Annotated[
@@ -268,14 +271,23 @@ def _row(
     memory = found.memory_bytes
     part = None if growth is None or not memory else growth / memory
     decision, why = _decide(plan, result, found, chosen, part, bool(advice))
-    saved = None
-    # What should not be adopted saves nothing.
-    worth = decision in ("adopt", "blocked", "undecided")
-    if worth and found.gain is not None and kind.hosts and service.cpu_share:
+    saved = money = price = None
+    if found.gain is not None and kind.hosts and service.cpu_share:
         saved = found.gain.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))
-    money = None
     if kind.price is not None and saved is not None:
         money = saved.scaled(kind.price * _HOURS_A_YEAR)
+    if kind.price_per_gib_year is not None and growth is not None and kind.hosts:
+        gib = growth * service.instances * kind.hosts / (1 << 30)
+        price = gib * kind.price_per_gib_year
+    if decision == "adopt" and money is not None and price is not None:
+        least = getattr(money, plan.policy.decide_on)
+        if price >= least:
+            decision = "leave"
+            why = f"it saves {kind.currency} {least:,.0f} a year, and its memory costs {price:,.0f}"
+    worth = decision in ("adopt", "blocked", "undecided")
+    if not worth:
+        # What should not be adopted saves nothing.
+        saved = money = price = None
     return ReviewRow(
         service=service.name,
         machine=result.machine,
@@ -294,7 +306,8 @@ def _row(
         pool_bytes=_pool_bytes(chosen, service),
         hosts_saved=saved,
         saved_per_year=money,
-        currency=None if money is None else kind.currency,
+        memory_per_year=price,
+        currency=None if money is None and price is None else kind.currency,
         regions=regions,
         remedy=chosen if worth else None,
         deployment=snippets(chosen, service.name, service.instances) if worth and chosen else (),

@@ -64,7 +64,8 @@ class MachineType(Part, frozen=True, kw_only=True):
     hosts: Annotated[_Count | None, doc("how many there are")] = None
     memory: Annotated[str | None, doc('of one host, as "256 GiB"')] = None
     price: Annotated[_Price | None, doc("of one host for an hour")] = None
-    currency: Annotated[str | None, doc("of the price")] = None
+    price_per_gib_year: Annotated[_Price | None, doc("of a GiB of memory for a year")] = None
+    currency: Annotated[str | None, doc("of the prices")] = None
 
 
 class Service(Part, frozen=True, kw_only=True):
@@ -198,7 +199,8 @@ def _check_units(plan: Plan) -> None:
             size(machine.memory, f"machines.{name}.memory")
         if machine.calibration is not None and machine.core is not None:
             raise _wrong(f"machines.{name}", "calibration and core exclude each other")
-        if (machine.price is None) != (machine.currency is None):
+        priced = machine.price is not None or machine.price_per_gib_year is not None
+        if priced != (machine.currency is not None):
             raise _wrong(f"machines.{name}", "price and currency belong together")
     for i, service in enumerate(plan.services):
         if service.cpu_share is not None:

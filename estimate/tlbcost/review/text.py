@@ -144,6 +144,7 @@ def to_csv(review: ReviewDocument) -> str:
             "pool_bytes": row.pool_bytes,
             **_interval("hosts_saved", row),
             **_interval("saved_per_year", row),
+            "memory_per_year": row.memory_per_year,
             "currency": row.currency,
             "remedy": None if row.remedy is None else row.remedy.code,
         }

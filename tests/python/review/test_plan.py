@@ -258,6 +258,24 @@ def test_hosts_and_money_saved(tmp_path: Path) -> None:
     assert only_row(plan(tmp_path), gaining(0.1, 0.2, 0.3)).hosts_saved is None
 
 
+@pytest.mark.parametrize(("gib", "decision"), [(1, "adopt"), (4, "leave")])
+def test_memory_that_costs_more_than_is_saved(tmp_path: Path, gib: int, decision: str) -> None:
+    of = plan_of(
+        tmp_path,
+        "[policy]\nmost_growth = '1000000 %'\n"
+        "[machines.here]\nhosts = 50\nprice = 2.0\nprice_per_gib_year = 20\ncurrency = 'EUR'\n"
+        "[[services]]\nname = 'one'\ninstances = 3\ncommand = ['x']\ncpu_share = '4 %'\n",
+    )
+    row = only_row(of, with_cost(gib << 30))
+    # 50 hosts, of whose 4 % at least 10 % are saved, at 2 an hour: 3,504 a year.
+    assert row.decision == decision
+    if decision == "adopt":
+        assert row.memory_per_year == pytest.approx(3 * 50 * 20 * gib)
+    else:
+        assert row.why == "it saves EUR 3,504 a year, and its memory costs 12,000"
+        assert row.memory_per_year is row.saved_per_year is None
+
+
 def test_pools_that_do_not_fit_are_blocked(tmp_path: Path) -> None:
     services = "".join(
         f"[[services]]\nname = '{name}'\ninstances = 2\ncommand = ['x']\n" for name in "ab"
