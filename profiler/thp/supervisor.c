@@ -3,9 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -14,9 +20,189 @@
 
 #include "child.h"
 #include "program.h"
-#include "thp_table.h"
-#include "traced_calls.h"
+#include "sysfile.h"
+#include "table.h"
 #include "tracer.h"
+
+#ifndef SECCOMP_FILTER_FLAG_SPEC_ALLOW
+#define SECCOMP_FILTER_FLAG_SPEC_ALLOW (1UL << 2)
+#endif
+
+/* Smaller ones are many, and too small to matter even where they adjoin. */
+#define LEAST_BYTES (16u << 10)
+
+/* Half a 64-bit argument, on a little-endian processor. */
+#define LOW(i) ((unsigned)(offsetof(struct seccomp_data, args) + 8 * (i)))
+#define HIGH(i) (LOW(i) + 4)
+
+/* Jumps name how many statements are skipped if it is so; UNLESS: if it is not. */
+#define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
+#define IF(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (skip), 0)
+#define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (skip))
+#define IF_ANY(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (skip), 0)
+#define UNLESS_ANY(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, (skip))
+#define IF_LEAST(value, skip) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (value), (skip), 0)
+#define UNLESS_LEAST(value, skip) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (value), 0, (skip))
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define STOP BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE)
+
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#else
+#define ARCHITECTURE 0u
+#endif
+
+struct filter {
+	struct sock_filter statements[80];
+	unsigned short length;
+};
+
+static void append(struct filter *filter, const struct sock_filter *statements, size_t n)
+{
+	memcpy(filter->statements + filter->length, statements, n * sizeof(*statements));
+	filter->length = (unsigned short)(filter->length + n);
+}
+
+/* What is done at one call; `statements` end with ALLOW or STOP on each path. */
+static void at(struct filter *filter, long call, const struct sock_filter *statements, size_t n)
+{
+	const struct sock_filter head[] = {
+		LOAD(offsetof(struct seccomp_data, nr)),
+		UNLESS((unsigned)call, (unsigned char)n),
+	};
+
+	append(filter, head, 2);
+	append(filter, statements, n);
+}
+
+#define AT(filter, call, ...) \
+	do { \
+		const struct sock_filter body[] = { __VA_ARGS__ }; \
+		at(filter, call, body, sizeof(body) / sizeof(body[0])); \
+	} while (0)
+
+static void make_filter(struct filter *filter, uint32_t huge_page_bytes)
+{
+	const struct sock_filter others = ALLOW;
+	const struct sock_filter same_architecture[] = {
+		LOAD(offsetof(struct seccomp_data, arch)), IF(ARCHITECTURE, 1), ALLOW,
+	};
+
+	filter->length = 0;
+	append(filter, same_architecture, 3);
+	AT(filter, SYS_mmap,
+	   LOAD(HIGH(1)), UNLESS(0, 2),
+	   LOAD(LOW(1)), UNLESS_LEAST(LEAST_BYTES, 3),
+	   LOAD(LOW(3)), UNLESS_ANY(MAP_ANONYMOUS, 1),
+	   UNLESS_ANY(MAP_STACK | MAP_GROWSDOWN | MAP_HUGETLB, 1), ALLOW, STOP);
+	AT(filter, SYS_brk, STOP);
+	AT(filter, SYS_mremap,
+	   LOAD(HIGH(2)), UNLESS(0, 2), LOAD(LOW(2)), UNLESS_LEAST(huge_page_bytes, 1), STOP, ALLOW);
+	AT(filter, SYS_munmap,
+	   LOAD(HIGH(1)), UNLESS(0, 2), LOAD(LOW(1)), UNLESS_LEAST(huge_page_bytes, 1), STOP, ALLOW);
+	AT(filter, SYS_mprotect,
+	   LOAD(LOW(2)), UNLESS(PROT_READ | PROT_WRITE, 10),
+	   LOAD(HIGH(1)), UNLESS(0, 9),
+	   LOAD(LOW(0)), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, huge_page_bytes - 1),
+	   IF(0, 6), BPF_STMT(BPF_MISC | BPF_TAX, 0),
+	   LOAD(LOW(1)), IF_LEAST(huge_page_bytes, 3),
+	   BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0), IF_LEAST(huge_page_bytes, 1), ALLOW, STOP);
+	AT(filter, SYS_set_tid_address, STOP);
+	AT(filter, SYS_seccomp, STOP);
+	AT(filter, SYS_prctl,
+	   LOAD(LOW(0)), IF(PR_SET_SECCOMP, 4), UNLESS(PR_SET_THP_DISABLE, 2),
+	   LOAD(LOW(1)), UNLESS(0, 1), ALLOW, STOP);
+	AT(filter, SYS_ptrace, STOP);
+	append(filter, &others, 1);
+}
+
+static int install(const struct sock_fprog *program)
+{
+	/* Else older kernels would slow all of the program down, against speculation. */
+	long rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+			  program);
+
+	if (rc < 0 && errno == EINVAL)
+		rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program);
+	return rc < 0 ? -1 : 0;
+}
+
+/*
+ * Have the kernel stop the calling process, and whatever it executes, for its
+ * tracer (PTRACE_EVENT_SECCOMP) at:
+ *   - mmap of anonymous memory of 16 KiB and more, but for stacks and hugetlb
+ *   - brk
+ *   - mremap to a huge page's size and more
+ *   - munmap of a huge page's size and more, after which memory is at its peak
+ *     no longer
+ *   - mprotect that makes memory readable and writable from the start of a huge
+ *     page, or up to or beyond the end of one
+ *   - set_tid_address, which each C library calls once, when it starts
+ *   - seccomp and prctl where they give the process a filter of its own, prctl
+ *     where it turns transparent huge pages off
+ *   - ptrace, which cannot work in it
+ * Without a tracer those calls fail with ENOSYS.  A process without
+ * CAP_SYS_ADMIN can then gain no rights by execve() (PR_SET_NO_NEW_PRIVS).
+ * Returns 0, or -1 with errno: ENOSYS or EINVAL where the kernel has no seccomp
+ * filters, EPERM or EACCES where this process may have none.
+ */
+static int traced_calls_install(uint64_t huge_page_bytes)
+{
+	struct filter filter;
+	struct sock_fprog program = { .filter = filter.statements };
+
+	make_filter(&filter, (uint32_t)huge_page_bytes);
+	program.len = filter.length;
+	if (install(&program) == 0)
+		return 0;
+	/* Root's may; others must promise first that they gain no rights by it. */
+	if (errno != EACCES || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -1;
+	return install(&program);
+}
+
+static const char columns[] =
+	"exit_code signal exec_errno anonymous_bytes huge_bytes processes requests filtered "
+	"disabled ptraced left_processes";
+
+static void cell(struct table *table, int known, uint64_t value)
+{
+	if (known)
+		table_count(table, value);
+	else
+		table_na(table);
+}
+
+/*
+ * Write the 'thp' table of doc/format.md; nothing if path is NULL.  The program
+ * ended with this wait status, unless exec_errno says that it did not start.
+ * Returns 0, or -1 with errno.
+ */
+static int thp_table_write(const char *path, const struct tracer *tracer, int status, int exec_errno)
+{
+	const struct reached *reached = &tracer->reached;
+	const struct stops *stops = &tracer->stops;
+	int ran = exec_errno == 0;
+	struct table table;
+
+	if (!path)
+		return 0;
+	if (table_open(&table, path, "thp", 1) < 0)
+		return -1;
+	table_columns(&table, columns);
+	cell(&table, ran && WIFEXITED(status), (uint64_t)WEXITSTATUS(status));
+	cell(&table, ran && WIFSIGNALED(status), (uint64_t)WTERMSIG(status));
+	cell(&table, !ran, (uint64_t)exec_errno);
+	cell(&table, reached->seen, reached->anonymous_bytes);
+	cell(&table, reached->seen, reached->huge_bytes);
+	cell(&table, reached->seen, reached->processes);
+	cell(&table, ran, stops->requests);
+	cell(&table, ran, stops->filtered);
+	cell(&table, ran, stops->disabled);
+	cell(&table, ran, stops->ptraced);
+	cell(&table, ran, tasks_memories(&tracer->tasks));
+	return table_close(&table);
+}
 
 /* When memory is looked at: a short program early, and rarely enough to cost nothing. */
 #define FIRST_LOOK_US 2000

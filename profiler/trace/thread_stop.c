@@ -3,16 +3,158 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 #include "clock.h"
-#include "interrupted_call.h"
 #include "refusal.h"
-#include "restartable.h"
 #include "thread_facts.h"
 #include "tracee.h"
+
+#define GET_RSEQ_CONFIGURATION 0x420f
+
+/* As ptrace gives it. */
+struct configuration {
+	uint64_t area;
+	uint32_t size, signature, flags, pad;
+};
+
+/* struct rseq_cs of linux/rseq.h. */
+struct sequence {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+};
+
+/* Of struct rseq: where the address of the sequence is that the thread is in. */
+#define SEQUENCE_OFFSET 8u
+
+static bool peek(pid_t thread, uint64_t address, void *buffer, size_t bytes)
+{
+	const struct iovec here = { buffer, bytes };
+	const struct iovec there = { (void *)(uintptr_t)address, bytes };
+
+	return process_vm_readv(thread, &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+/*
+ * If it is, change its registers as the kernel would to abort the sequence, which must not continue
+ * after our system calls.  Not visible before Linux 5.13.
+ */
+static bool restartable_abort(pid_t thread, struct user_regs_struct *registers)
+{
+	struct configuration configuration = { .area = 0 };
+	struct sequence sequence;
+	uint64_t address;
+
+	if (ptrace(GET_RSEQ_CONFIGURATION, thread, sizeof(configuration), &configuration) < 0 ||
+	    !configuration.area ||
+	    !peek(thread, configuration.area + SEQUENCE_OFFSET, &address, sizeof(address)) ||
+	    !address || !peek(thread, address, &sequence, sizeof(sequence)) ||
+	    registers->rip - sequence.start >= sequence.length)
+		return false;
+	/* The kernel clears the address as soon as the thread runs elsewhere: in our calls. */
+	registers->rip = sequence.abort;
+	return true;
+}
+
+enum interrupted_call {
+	CALL_OVER,	/* there is none, or it has returned */
+	CALL_RESTARTED,	/* the kernel restarts it, if the registers are unchanged */
+	CALL_REWOUND,	/* it failed with EINTR because of us: `own` is changed to make it again */
+};
+
+/*
+ * `own`: registers of a thread in a stop of PTRACE_INTERRUPT; `start`: the same, changed so that
+ * the thread makes the call again wherever it is continued.  `signalled`: a signal is pending that
+ * interrupts calls.
+ */
+enum interrupted_call interrupted_call(struct user_regs_struct *own,
+				       struct user_regs_struct *start, bool signalled);
+
+/* syscall: 0f 05; int 0x80: cd 80. */
+#define INSTRUCTION_BYTES 2u
+
+/* Of the kernel alone (include/linux/errno.h). */
+enum { RESTARTSYS = 512, RESTARTNOINTR = 513, RESTARTNOHAND = 514, RESTART_BLOCK = 516 };
+
+/*
+ * Calls that a mere stop ends with EINTR (signal(7), and the kernel's source).  They have done
+ * nothing then, and can be made again.
+ */
+static bool is_interrupted_by_stop(long call)
+{
+	switch (call) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case 441: /* epoll_pwait2 */
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case 426: /* io_uring_enter */
+	case SYS_fallocate:	/* of tmpfs */
+	/* Of inotify, and of sockets with a timeout (SO_RCVTIMEO, SO_SNDTIMEO). */
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_connect:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void again(struct user_regs_struct *registers)
+{
+	registers->rax = registers->orig_rax;
+	registers->rip -= INSTRUCTION_BYTES;
+	registers->orig_rax = (unsigned long)-1;
+}
+
+enum interrupted_call interrupted_call(struct user_regs_struct *own,
+				       struct user_regs_struct *start, bool signalled)
+{
+	enum interrupted_call result = CALL_OVER;
+
+	if ((long)own->orig_rax >= 0) {
+		switch (-(long)own->rax) {
+		case RESTARTSYS:
+		case RESTARTNOINTR:
+		case RESTARTNOHAND:
+		case RESTART_BLOCK:
+			again(start);
+			result = CALL_RESTARTED;
+			break;
+		case EINTR:
+			if (signalled || !is_interrupted_by_stop((long)own->orig_rax))
+				break;
+			again(own);
+			again(start);
+			result = CALL_REWOUND;
+			break;
+		default:
+			break;
+		}
+	}
+	start->orig_rax = (unsigned long)-1;
+	return result;
+}
 
 #define CODE_SEGMENT_64BIT 0x33u
 #define MOST_LATE 64u

@@ -46,7 +46,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
         ("OCTAVE(4096u)", FOOTPRINTS),
     ],
     "calibrator/plan.c": [("LEAST_FOOTPRINT 4096", FOOTPRINTS)],
-    "calibrator/residency.c": [("SAMPLE 4096", NO_PAGE)],
+    "calibrator/point.c": [("SAMPLE 4096", NO_PAGE)],
     "profiler/counters/targets.c": [("line[4096]", BUFFER)],
     "profiler/engine/parse.c": [("bytes < 4096", LEAST)],
     "profiler/launch/tail.h": [("TAIL_BYTES 4096", BUFFER)],
