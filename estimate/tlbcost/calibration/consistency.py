@@ -81,9 +81,9 @@ def loads(calibration: Calibration) -> Loads | None:
         return None
     serial = find(calibration, "load_ns", None, "serial")
     return Loads(
-        _loads_points(calibration, "load_ns", "serial"),
-        _loads_points(calibration, "load_ns", "overlapped"),
-        _loads_points(calibration, "stream_ns", None),
+        _load_curve(calibration, "load_ns", "serial"),
+        _load_curve(calibration, "load_ns", "overlapped"),
+        _load_curve(calibration, "stream_ns", None),
         next((cost.interval for cost in serial if cost.pages is None), None),
         next((cost.interval for cost in find(calibration, "l3_half_life_ns", None)), None),
     )
@@ -139,7 +139,7 @@ def _half_way(serial: Points, last: tuple[int, Interval], memory: Interval) -> i
     return None
 
 
-def _loads_points(calibration: Calibration, quantity: str, access: Access | None) -> Points:
+def _load_curve(calibration: Calibration, quantity: str, access: Access | None) -> Points:
     return tuple(
         (cost.pages * UNIT_BYTES, cost.interval)
         for cost in find(calibration, quantity, None, access)

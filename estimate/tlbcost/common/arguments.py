@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are command lines read: the options that commands share, and what is said of a wrong one?"""
+"""Command lines: the options that commands share, and messages about a wrong one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far off may a median be? The bootstrap, with the same draws every time."""
+"""The bootstrap of a median, with the same draws every time."""
 
 from __future__ import annotations
 

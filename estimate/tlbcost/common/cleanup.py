@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is undone however a command ends, and by which signal did it end?"""
+"""Cleaning up however a command ends, and the signal that ended it."""
 
 from __future__ import annotations
 

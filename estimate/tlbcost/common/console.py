@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do tables for people look: plain, without lines, numbers to the right; how wide, how bold?"""
+"""Tables for people: plain, without lines, numbers to the right."""
 
 from __future__ import annotations
 

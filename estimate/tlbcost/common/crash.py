@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a bug of tlbcost's look like? One line for the user, and a report to fix it by."""
+"""A bug of tlbcost: one line for the user, and a report to fix it by."""
 
 from __future__ import annotations
 

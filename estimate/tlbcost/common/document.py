@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is a document for programs (`--json`), and what is its schema?
+"""Documents for programs (`--json`) and their schemas.
 
 A document is made of Parts and of frozen dataclasses, whose fields are its keys. Each field has a
 description (`Annotated[int, doc("...")]`), and its unit is its name's suffix; None is written as

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a table become a figure? Runs gnuplot with one of our scripts."""
+"""Figures from tables, by gnuplot and one of our scripts."""
 
 from __future__ import annotations
 

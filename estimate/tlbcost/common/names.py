@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-r"""How are names shown that hold anything, such as a newline or a byte that is no UTF-8?
+r"""Names that hold anything, such as a newline or a byte that is no UTF-8, as they are shown.
 
 Names come in with such bytes as surrogates (os.fsdecode), so that the file can be opened by them.
 What cannot be shown is written as \xNN: in reports, in JSON and in tables (there a backslash too,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Can a file be written? Found out before anything takes time; written whole or not at all."""
+"""Output files: checked before anything takes time, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far is the work, and how much is left? Messages, and one line on a terminal's stderr.
+"""Progress: messages, and one line on a terminal's stderr.
 
 The line is rewritten, and gone at the end. Where stderr is no terminal, or one that cannot erase,
 a line is written a minute, and none in the first: short commands stay silent.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a file that a user names read, so that none blocks us forever or takes all memory?
+"""Files that a user names, read so that none blocks forever or takes all memory.
 
 A device, a directory and a file that is too large are refused before anything is read; a pipe is
 read up to the limit, and not waited for without end.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For whom do we act when sudo has made us root?"""
+"""The user for whom we act when sudo has made us root."""
 
 from __future__ import annotations
 

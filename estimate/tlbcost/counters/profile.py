@@ -79,7 +79,7 @@ class SampleHit:
 
 
 # All of a SampleHit but its numbers.
-_SamplesPlace = tuple[str, int, str | None, str | None, CpuMode | None, str | None, str | None]
+_SampledPlace = tuple[str, int, str | None, str | None, CpuMode | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def read_hits(path: Path) -> Hits:
 
 
 def hits_of(samples: Iterable[Sample], lost: int) -> Hits:
-    number: Counter[_SamplesPlace] = Counter()
-    weight: Counter[_SamplesPlace] = Counter()
+    number: Counter[_SampledPlace] = Counter()
+    weight: Counter[_SampledPlace] = Counter()
     for each in samples:
         tlb = None if each.source is None else data_tlb(each.source)
         place = (each.event, each.pid, each.object, each.symbol, each.mode, each.data, tlb)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be measured here? One check for each thing that tlbcost uses; none changes anything."""
+"""Checks of what can be measured here, one for each thing that tlbcost uses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the programs and libraries that tlbcost uses here, and do they match?"""
+"""The programs and libraries that tlbcost uses: present, and of matching versions?"""
 
 from __future__ import annotations
 

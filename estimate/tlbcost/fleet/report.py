@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a fleet's review read in a terminal, in a pull request and in a spreadsheet?"""
+"""A fleet's review in a terminal, in a pull request and in a spreadsheet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What rows are in the files of a fleet: Parquet, CSV, or lines of `perf stat -j -I`?
+"""Rows of a fleet's files: Parquet, CSV, or lines of `perf stat -j -I`.
 
 The content decides which it is. Nothing is read whole: the files may be larger than the memory.
 """

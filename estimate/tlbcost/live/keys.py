@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""By what can rows be sorted? Apart, so that --help loads nothing else."""
+"""Keys to sort rows by. Apart, so that --help loads nothing else."""
 
 from __future__ import annotations
 

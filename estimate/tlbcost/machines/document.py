@@ -204,7 +204,7 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
         console.print(line, soft_wrap=True)
     if details:
         for result in report.machines:
-            _report_machine(result, console)
+            _print_machine(result, console)
         console.print()
         _words(console, _MODEL)
 
@@ -283,7 +283,7 @@ def _words(console: Console, text: str) -> None:
         console.print(line)
 
 
-def _report_machine(result: MachineResult, console: Console) -> None:
+def _print_machine(result: MachineResult, console: Console) -> None:
     machine = result.machine
     console.print()
     console.print(f"machine {machine.title} ({machine.name})")

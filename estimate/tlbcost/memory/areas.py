@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory does a process have, on which pages, and does it exceed the TLB's reach?
+"""Areas of a process's memory, their pages, and whether they exceed the TLB's reach.
 
 What is compared are sizes: a rough guess, no estimate.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far apart are the page frames that this kernel hands out?
+"""Distances between the page frames that this kernel hands out.
 
 In a virtual machine the host's page-table entries of frames side by side share a cache line. A
 kernel that has run for long hands out scattered frames before it takes whole blocks, and then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Was anonymous memory mapped by glibc's malloc?
+"""Anonymous memory that glibc's malloc mapped.
 
 It writes the size of each block that it maps before the block, at the start of the mapping, with a
 bit that says that it was mapped (malloc/malloc.c, IS_MMAPPED). That distinguishes large arrays of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much memory did a program have at its peak, and how much of it was on huge pages?"""
+"""A program's memory at its peak, and how much of it was on huge pages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which pages does a program's memory lie while it runs? Samples /proc/PID/smaps."""
+"""Samples of /proc/PID/smaps while a program runs."""
 
 from __future__ import annotations
 

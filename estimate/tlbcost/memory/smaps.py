@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory does a process have, and on which pages, by its /proc/PID/smaps?"""
+"""Mappings of a process and their pages, by its /proc/PID/smaps."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def _by_cycles(
     way: Way, key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
 ) -> Witness | None:
     """Cycles as counted; if counts are missing, those of the other accesses."""
-    value, missing = _walk_share_sum(key, found, partial)
+    value, missing = _whole_or_part(key, found, partial)
     share = _share(value)
     if share is None:
         return None
@@ -292,9 +292,9 @@ def _by_walks(
     """Each level at its own cost: walks at that of a walk, second-level hits at that of a hit."""
     if not cycles or prices is None:
         return None
-    walks, missing = _walk_share_sum("walks", found, partial)
+    walks, missing = _whole_or_part("walks", found, partial)
     if walks is None:
-        walks, missing = _walk_share_sum("data_walks", found, partial)
+        walks, missing = _whole_or_part("data_walks", found, partial)
     total = _cost(walks, found.get("hits") or found.get("data_hits"), prices)
     if total is None:
         return None
@@ -306,7 +306,7 @@ def _by_walks(
     return Witness("walks_times_cost", whole, part, data is not None, None, None, capped, missing)
 
 
-def _walk_share_sum(
+def _whole_or_part(
     key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
 ) -> tuple[Interval | None, tuple[str, ...]]:
     """The value of a formula, or of its counted part, and what that lacks."""

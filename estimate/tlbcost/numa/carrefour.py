@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would Carrefour-LP do with a program's large pages, and with what effect?
+"""Carrefour-LP's decisions about a program's large pages, and their effect.
 
 Its thresholds are those of its authors' code (doc/numa.md has the sources). It starts with huge
 pages where threads touched them first, and examines each interval of the run. Pure functions.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does a page size make memory more or less local, and how is that said? No heavy modules here."""
+"""Whether a page size makes memory more or less local, in words. No heavy modules here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which NUMA nodes was a program's memory really while it ran?
+"""NUMA nodes that a program's memory really was on while it ran.
 
 /proc/PID/numa_maps shows it by mapping; move_pages(2), which moves nothing without target nodes,
 shows it by page, for a sample.

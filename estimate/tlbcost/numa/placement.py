@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How local and how even would a program's DRAM accesses be on a NUMA machine?
+"""Locality and balance of a program's DRAM accesses on a NUMA machine.
 
 Pure functions from what each node accessed to figures of placements. A placement gives each base
 page its node; all base pages of a huge page have the same one. Definitions and their sources are in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which thread accessed memory for which page, and which one touched it first?
+"""Which thread accessed memory for which page, and which one touched it first.
 
 The simulator's tables `placement` and `touches` (doc/format.md), and the options for them.
 """

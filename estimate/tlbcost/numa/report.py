@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do a program's pages do on a NUMA machine, in sentences and in tables?"""
+"""The report on a program's pages on a NUMA machine: sentences and tables."""
 
 from __future__ import annotations
 

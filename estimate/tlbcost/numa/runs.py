@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a program's placement found? By a native run, then one in the simulator."""
+"""A program's placement, by a native run and one in the simulator."""
 
 from __future__ import annotations
 

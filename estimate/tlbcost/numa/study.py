@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What follows from the tables of a program's placement? A study has what reports and JSON show."""
+"""The study of a program's placement: what reports and JSON show, from its tables."""
 
 from __future__ import annotations
 

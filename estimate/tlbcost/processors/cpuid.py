@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the CPU, or the hypervisor, report about its TLBs and caches by CPUID?
+"""TLBs and caches that the CPU, or the hypervisor, reports by CPUID.
 
 Pure functions of the raw words recorded by the calibrator (doc/format.md, `samples`). A leaf of
 zeros reports nothing: some processors leave it empty, and hypervisors mask it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which switch of a runtime or server asks for huge pages, and what do its makers say?"""
+"""Switches of runtimes and servers that ask for huge pages, and their makers' advice."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def to_junit(review: ReviewDocument) -> str:
 
 
 # A name in a table; whole below.
-_PAGE_LONGEST_NAME = 60
+_NAME_COLUMNS_OF_PAGE = 60
 _ENDS = {"low": "lower end", "value": "middle", "high": "upper end"}
 _WAYS = {
     "measured": "measured: base and huge pages in turns",
@@ -290,7 +290,7 @@ def to_html(review: ReviewDocument, calibrations: Mapping[str, Obtained] | None 
     environment.filters.update(
         {
             "name": visible,
-            "short": lambda name: units.middle(visible(name), _PAGE_LONGEST_NAME),
+            "short": lambda name: units.middle(visible(name), _NAME_COLUMNS_OF_PAGE),
             "gain": gain_words,
             "share": lambda found: _percent(None if found is None else found.value),
             "percent": _percent,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How can every run of a program read the same standard input?"""
+"""One standard input, the same for every run of a program."""
 
 from __future__ import annotations
 

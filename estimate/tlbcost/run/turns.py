@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are several runs of a program compared on a machine whose speed changes by the second?
+"""Runs of a program in turns, for a machine whose speed changes by the second.
 
 They run at the same time, on the same CPUs, in turns: all but one are stopped (SIGSTOP), and after
 TURN_S the next one continues. What disturbs the machine meets all of them alike.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What has tlbcost changed on this system, what were the former values, and who may change it now?
+"""The journal of settings that tlbcost changed: former values, owners, and who may change now.
 
 The journal is on the disk before a change is made, so that a crash loses nothing. Everything is
 below $TLBCOST_ROOT: a test of a fake machine must not change the real one.

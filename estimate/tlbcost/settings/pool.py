@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a pool of huge pages filled and released, and what do the pools hold now?"""
+"""Pools of huge pages: filled, released, listed."""
 
 from __future__ import annotations
 

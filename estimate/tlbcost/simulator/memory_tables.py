@@ -342,12 +342,12 @@ def plan_for(runs: Sequence[Run]) -> WindowPlan:
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
     """Windows of every image, sorted by name; empty if not modelled. Raises TlbcostError (125)."""
     try:
-        return tuple(_windows_image(path) for path in sorted(folder.glob("windows.*.tsv")))
+        return tuple(_image_windows(path) for path in sorted(folder.glob("windows.*.tsv")))
     except TlbcostError as error:
         raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
 
 
-def _windows_image(path: Path) -> ImageWindows:
+def _image_windows(path: Path) -> ImageWindows:
     table = read_table(path, formats.WINDOWS, partial=True)
     finished = table.complete and table.key("state") != "running"
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function is at an offset of an ELF file?"""
+"""The function at an offset of an ELF file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where does a region of a program begin and end? Functions and markers by name, in ELF files."""
+"""Begin and end of a region of a program: functions and markers by name, in ELF files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How to set an environment variable for a program that may already have a value for it?"""
+"""An environment variable for a program that may already have a value for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which command, typed on this system by this user, fixes a gap? None if no command does."""
+"""The command that fixes a gap, as this user types it on this system. None: no command does."""
 
 from __future__ import annotations
 

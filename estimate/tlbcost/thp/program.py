@@ -234,7 +234,7 @@ def make_huge_page(pid: int, address: int) -> bool:
     """One of the base pages that it has at this boundary, even if it only reads them: whether it
     is one now. Raises TlbcostError if tlbcost-thp cannot run.
     """
-    return _process_run("--pid", str(pid), "--huge-page", f"{address:#x}").returncode == 0
+    return _ask_by("--pid", str(pid), "--huge-page", f"{address:#x}").returncode == 0
 
 
 def _check(pid: int) -> None:
@@ -261,7 +261,7 @@ def _check(pid: int) -> None:
         )
 
 
-def _process_run(*words: str) -> subprocess.CompletedProcess[str]:
+def _ask_by(*words: str) -> subprocess.CompletedProcess[str]:
     tool = paths.libexec("tlbcost-thp")
     try:
         return subprocess.run(
@@ -275,7 +275,7 @@ def _process_run(*words: str) -> subprocess.CompletedProcess[str]:
 
 def _ask(pid: int, table: Path, *, collapse: bool) -> None:
     words = ["--pid", str(pid), "--output", str(table)]
-    done = _process_run(*words, *([] if collapse else ["--no-collapse"]))
+    done = _ask_by(*words, *([] if collapse else ["--no-collapse"]))
     if table.exists():
         return
     owner = process.owner(pid)

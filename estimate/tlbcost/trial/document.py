@@ -61,7 +61,7 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
     _gains(console, trials, details=details)
     shown = trials.trials if details or len(trials.trials) == 1 else ()
     for trial in shown:
-        _report_trial(console, trial)
+        _print_trial(console, trial)
     console.print()
     rows = grid()
     rows.add_row("program", units.middle(names.command_line(trials.argv), _COMMAND_COLUMNS))
@@ -79,7 +79,7 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
         console.print("Details: --details")
 
 
-def _report_trial(console: Console, trial: Trial) -> None:
+def _print_trial(console: Console, trial: Trial) -> None:
     pairs = trial.proven_pairs if trial.proven else trial.pairs
     shown = table(trial.method.name, "base pages", "huge pages" if trial.proven else "asked for")
     for name, write, base, huge in _lines(pairs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do few samples say of where a process's accesses go, and how sure is that?
+"""Where a process's accesses go by few samples, and how sure that is.
 
 A page that was seen once looks as if it belonged to whoever was seen: the fewer the samples, the
 better splitting seems to be. So the node of each page is chosen by one half of the samples, and

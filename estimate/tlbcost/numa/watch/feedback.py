@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which of the actions are tried now, what is taken back, and what is left alone for a while?
+"""Actions that are tried now, taken back, and left alone for a while.
 
 A pure state: time and what the kernel answered are given to it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which system calls look at another process's pages, and move, split and join them?"""
+"""System calls that look at another process's pages, and move, split and join them."""
 
 from __future__ import annotations
 
