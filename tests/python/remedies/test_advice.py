@@ -64,6 +64,8 @@ def test_memory_that_does_not_pay_or_is_there_already_is_left_alone() -> None:
     covered = region(backed=backed(huge_bytes=64 * MIB))
     pooled = region(backed=Backing(0, 96 * MIB, "rw-p", 96 * MIB, 0, 2 * MIB, False, ("ht",)))
     assert advise([idle, covered, pooled, region("stack", "[stack]")], situation()) == ()
+    # What may pay is advised, by the upper end.
+    assert advise([region(gain_fraction=Interval(0.005, 0.0, 0.02))], situation()) != ()
     # Without a gain the walks decide.
     assert advise([region(gain_fraction=None, time_fraction=None, misses_fraction=0.01)],
                   situation()) == ()  # fmt: skip
