@@ -20,6 +20,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.doctor import examination
 from tlbcost.doctor.check import text_of
 from tlbcost.doctor.examination import examine
+from tlbcost.doctor.tools import check_glibc
 from tlbcost.system.machine import current_machine
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -190,3 +191,11 @@ def test_a_broken_machine_file_is_reported(host: Host) -> None:
     check = host.checks()["cpu"]
     assert check.state == "limited"
     assert "emr.tsv: truncated" in check.finding
+
+
+@pytest.mark.parametrize(("version", "state"), [((2, 34), "limited"), ((2, 35), "ok")])
+def test_the_first_glibc_with_the_tunable(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], state: str
+) -> None:
+    monkeypatch.setattr("tlbcost.doctor.tools.glibc_version", lambda: version)
+    assert check_glibc().state == state

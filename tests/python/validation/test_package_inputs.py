@@ -78,6 +78,14 @@ def test_a_rate_that_no_run_printed_is_none() -> None:
     assert re.search(r"^Copy \(MB/s\) +13,490 +NA +NA$", text.getvalue(), re.MULTILINE)
 
 
+def test_a_rate_of_nothing_has_no_change() -> None:
+    nothing = STREAM.replace("13490.1", "0.0")
+    rates = rates_heard(["stream"], [(("stream",), nothing), (("hugectl", "stream"), STREAM)])
+    text = io.StringIO()
+    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text, details=True)
+    assert re.search(r"^Copy \(MB/s\) +0 +13,490 +NA$", text.getvalue(), re.MULTILINE)
+
+
 def test_an_unproven_stream_shows_no_figures() -> None:
     unproven = replace(TWO.programs[0], excluded="0 B of 1 GiB")
     text = io.StringIO()
