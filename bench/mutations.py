@@ -118,8 +118,8 @@ def main() -> int:
     chosen = [int(n) - 1 for n in given.only.split(",")] if given.only else range(len(FAULTS))
     missed = 0
     # Ignored under nohup and in the background, where tests of signals would find every fault.
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+    for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(ignored, signal.SIG_DFL)
     with tempfile.TemporaryDirectory(prefix="tlbcost-faults-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(TREE, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))

@@ -16,7 +16,7 @@ static char folder[] = "/tmp/test_table.XXXXXX";
 
 static void fill(struct table *table, int rows)
 {
-	table_key(table, "name", "two\nlines");
+	table_key(table, "name", "two\nlines\\");
 	table_columns(table, "a b c");
 	for (int i = 0; i < rows; i++) {
 		table_count(table, 18446744073709551615u);
@@ -28,7 +28,7 @@ static void fill(struct table *table, int rows)
 static void writes_the_format(void)
 {
 	static const char expected[] =
-		"# tlbcost test 3\n# name: two\\x0alines\na\tb\tc\n"
+		"# tlbcost test 3\n# name: two\\x0alines\\x5c\na\tb\tc\n"
 		"18446744073709551615\tNA\tNA\n18446744073709551615\t1.500\tNA\n# end: 2\n";
 	char path[100], text[300] = "";
 	struct table table;

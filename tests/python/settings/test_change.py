@@ -57,6 +57,16 @@ def test_put_back_in_reverse_after_an_exception(root: Path) -> None:
     assert journal.read_journal() == []
 
 
+def test_what_is_kept_stays_and_what_changes_later_is_put_back(root: Path) -> None:
+    with system_settings() as settings:
+        assert settings.reserve(MIB_2, 3) == 3
+        settings.keep()
+        settings.write(THP, "always")
+    assert get(root, THP) == "madvise"
+    assert get(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == "8"
+    assert [each.kept for each in journal.read_journal()] == [True]
+
+
 def test_memory_nodes_get_even_shares_and_each_its_own_back(root: Path) -> None:
     nodes = [pool(root, f"/sys/devices/system/node/node{n}/hugepages", n) for n in range(3)]
     with system_settings() as settings:
