@@ -124,7 +124,7 @@ as_other() {
 @test "an ordinary user's program that hides, and one that does not" {
 	as_other
 	for reason in undumpable none; do
-		run timeout -k 5 30 env TORTURE_SECONDS=1 "${OTHER[@]}" "${TORTURE}/copy" --copies 5 --gap-us 50000 --limit-ms 800 \
+		run timeout -k 5 30 env TORTURE_SECONDS=3 "${OTHER[@]}" "${TORTURE}/copy" --copies 5 --gap-us 50000 --limit-ms 2500 \
 			--statistics "${STATISTICS}" -- "${TORTURE}/refuses" "${reason}" "${FOLDER}/out/ready"
 		((status == 11))
 		[[ ${output} == unharmed ]]

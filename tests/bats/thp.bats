@@ -366,8 +366,8 @@ traced_by() { # <pid>
 	need_root
 	as_nobody
 	chmod 0755 "${BATS_TEST_TMPDIR}"
-	# Where that user finds it.
-	SMAPS=$(mktemp /tmp/smaps-XXXXXX)
+	# Where that user finds it, and the runner, which removes it.
+	SMAPS=$(mktemp)
 	chmod 666 "${SMAPS}"
 	export TMPDIR=/tmp
 	cd /
