@@ -120,10 +120,15 @@ def is_helper(pid: int) -> bool:
 
 
 def is_copy(pid: int) -> bool:
-    """A copy has no open file, and is killed first. Its memory is that of another process."""
+    """A copy is killed first, and has no file open but pidfds; what has ended counts as one.
+
+    Its memory is that of another process.
+    """
     folder = Path(f"/proc/{pid}")
     try:
         score = (folder / "oom_score_adj").read_text(encoding="ascii").strip()
-        return score == _FIRST_TO_BE_KILLED and not os.listdir(folder / "fd")  # noqa: PTH208
+        return score == _FIRST_TO_BE_KILLED and all(
+            "pidfd" in str(file.readlink()) for file in (folder / "fd").iterdir()
+        )
     except OSError:
-        return False
+        return not folder.exists()

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -16,7 +18,9 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import areas_of, reaches_of
 from tlbcost.memory.peak import MemoryPart, PeakMemory
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.process import look
+from tlbcost.system import huge_pages
 
 SMAPS = """\
 00400000-00500000 rw-p 00000000 fe:00 247026                     /opt/a program
@@ -190,3 +194,23 @@ def test_what_a_method_reaches() -> None:
     assert backing.reached_fraction("malloc") == pytest.approx(0.8)
     assert backing.reached_fraction("segments") == 0
     assert backing.reached_fraction("shared") is None, "there is none, and no share of it"
+
+
+def test_a_page_of_the_program_is_huge_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The counters are the whole system's: others may have any number of middle-sized pages.
+    grown = iter([0, *[1 << 40] * 1000])
+    monkeypatch.setattr(huge_pages, "mthp_bytes", lambda: {1 << 16: next(grown)})
+    program = (
+        "import mmap, sys; memory = mmap.mmap(-1, 1 << 26, flags=mmap.MAP_PRIVATE | mmap.MAP_ANON)"
+        "; memory.madvise(mmap.MADV_HUGEPAGE); memory.write(bytes(1 << 26)); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as process:
+        sampler = PeakSampler()
+        sampler.start_at(process.pid, children=False)
+        while sum(mapping.resident_bytes for _, mapping in sampler.peak()) < 1 << 26:
+            time.sleep(0.01)
+        seen = sampler.stop()
+        process.kill()
+    assert seen is not None
+    assert seen.mthp_bytes
+    assert 0 < seen.huge_bytes <= seen.resident_bytes

@@ -19,7 +19,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.run import process_tree, turns
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Run
-from tlbcost.run.process_tree import is_helper
+from tlbcost.run.process_tree import is_copy, is_helper
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
 from tlbcost.thp import program as thp
@@ -217,3 +217,20 @@ def test_helpers_are_known_by_their_names(tmp_path: Path, name: str, ours: bool)
             time.sleep(0.001)
         assert is_helper(process.pid) is ours
         process.kill()
+
+
+@pytest.mark.parametrize(
+    ("opened", "copied"), [("pidfd_open(os.getpid())", True), ("dup(1)", False)]
+)
+def test_a_copy_has_pidfds_alone(opened: str, copied: bool) -> None:
+    program = (
+        "import os, time; open('/proc/self/oom_score_adj', 'w').write('1000');"
+        f"fd = os.{opened}; os.closerange(0, fd); os.closerange(fd + 1, 999); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        files = Path(f"/proc/{process.pid}/fd")
+        assert until(lambda: len(list(files.iterdir())) == 1)
+        assert is_copy(process.pid) is copied
+        process.kill()
+    # One that ended while it was looked at is never taken for the program.
+    assert is_copy(process.pid)
