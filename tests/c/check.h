@@ -8,8 +8,10 @@
 struct check_test {
 	const char *name;
 	void (*run)(void);
+	struct check_test *next;
 };
 
+static struct check_test *check_first, **check_last = &check_first;
 static int check_failures;		/* in the running test */
 static const char *check_skip_reason;	/* of the running test */
 
@@ -41,23 +43,34 @@ static const char *check_skip_reason;	/* of the running test */
 		return;                     \
 	} while (0)
 
-#define CHECK_MAIN(tests)                                                  \
-	int main(void)                                                     \
-	{                                                                  \
-		return check_run(tests, sizeof(tests) / sizeof((tests)[0])); \
-	}
+/* Begin a test; the function's name is its own. Tests run in the order of definition. */
+#define TEST(function)                                                           \
+	static void function(void);                                              \
+	__attribute__((constructor)) static void check_add_##function(void)      \
+	{                                                                        \
+		static struct check_test test = { #function, function, NULL };   \
+                                                                                 \
+		*check_last = &test;                                              \
+		check_last = &test.next;                                          \
+	}                                                                        \
+	static void function(void)
 
-static inline int check_run(const struct check_test *tests, size_t count)
+/* Run the tests; 1: some failed. */
+static inline int check_run(void)
 {
-	int failed = 0;
+	int failed = 0, count = 0;
 
-	printf("1..%zu\n", count);
-	for (size_t i = 0; i < count; i++) {
+	for (const struct check_test *test = check_first; test; test = test->next)
+		count++;
+	printf("1..%d\n", count);
+	count = 0;
+	for (const struct check_test *test = check_first; test; test = test->next) {
 		check_failures = 0;
 		check_skip_reason = NULL;
-		tests[i].run();
-		printf("%s %zu %s", check_failures ? "not ok" : "ok", i + 1,
-		       tests[i].name);
+		test->run();
+		printf("%s %d ", check_failures ? "not ok" : "ok", ++count);
+		for (const char *c = test->name; *c; c++)
+			putchar(*c == '_' ? ' ' : *c);
 		if (check_skip_reason)
 			printf(" # skip %s", check_skip_reason);
 		putchar('\n');
@@ -66,5 +79,7 @@ static inline int check_run(const struct check_test *tests, size_t count)
 	}
 	return failed;
 }
+
+#define CHECK_MAIN int main(void) { return check_run(); }
 
 #endif

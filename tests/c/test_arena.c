@@ -31,7 +31,7 @@ static size_t thp_bytes(void)
 	return (size_t)size;
 }
 
-static void base_pages(void)
+TEST(base_pages)
 {
 	struct arena arena;
 	struct arena_proof proof;
@@ -52,7 +52,7 @@ static void base_pages(void)
 	arena_close(&arena);
 }
 
-static void huge_pages(void)
+TEST(huge_pages)
 {
 	size_t size = thp_bytes();
 	struct arena arena;
@@ -79,7 +79,7 @@ static void huge_pages(void)
 	arena_close(&arena);
 }
 
-static void wrong_pages_are_refused(void)
+TEST(wrong_pages_are_refused)
 {
 	size_t size = thp_bytes();
 	struct arena arena;
@@ -96,7 +96,7 @@ static void wrong_pages_are_refused(void)
 	arena_close(&arena);
 }
 
-static void multi_size_pages_refused(void)
+TEST(multi_size_pages_refused)
 {
 	struct arena arena;
 	int rc = arena_open(&arena, ARENA_MTHP, 4 * base(), 8);
@@ -115,7 +115,7 @@ static void multi_size_pages_refused(void)
 	CHECK_EQUAL(errno, EINVAL);
 }
 
-static void impossible_sizes(void)
+TEST(impossible_sizes)
 {
 	struct arena arena;
 
@@ -130,7 +130,7 @@ static void impossible_sizes(void)
 	arena_close(&arena);
 }
 
-static void ends_in_time(void)
+TEST(ends_in_time)
 {
 	struct arena arena;
 
@@ -142,13 +142,4 @@ static void ends_in_time(void)
 	arena_close(&arena);
 }
 
-static const struct check_test tests[] = {
-	{ "base pages are proven, also in steps", base_pages },
-	{ "huge pages are proven, and a split one is noticed", huge_pages },
-	{ "base pages in place of huge ones are refused", wrong_pages_are_refused },
-	{ "base pages in place of multi-size ones are refused", multi_size_pages_refused },
-	{ "sizes that cannot be are refused", impossible_sizes },
-	{ "a deadline ends the touching", ends_in_time },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -116,7 +116,7 @@ static void mthp_body(void)
 	}
 }
 
-static void multi_size_pages(void)
+TEST(multi_size_pages)
 {
 	char path[128], old[2][64], *end;
 	int rc;
@@ -196,7 +196,7 @@ static void with_pool(size_t bytes, size_t pages)
 		CHECK_SKIP("the kernel found no memory in one piece to fill the pool");
 }
 
-static void pool_of_huge_pages(void)
+TEST(pool_of_huge_pages)
 {
 	uint64_t bytes;
 
@@ -205,15 +205,9 @@ static void pool_of_huge_pages(void)
 	with_pool((size_t)bytes, 8);
 }
 
-static void pool_of_giant_pages(void)
+TEST(pool_of_giant_pages)
 {
 	with_pool((size_t)1 << 30, 1);
 }
 
-static const struct check_test tests[] = {
-	{ "multi-size pages are proven, and a part that went is noticed", multi_size_pages },
-	{ "pages of a pool are proven, and an empty pool is reported", pool_of_huge_pages },
-	{ "1 GiB pages of a pool are proven", pool_of_giant_pages },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

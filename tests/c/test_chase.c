@@ -56,7 +56,7 @@ static void ring_is_one_cycle(struct layout layout, size_t lines)
 	give_back(&chase);
 }
 
-static void every_line_once(void)
+TEST(every_line_once)
 {
 	static const size_t sizes[] = { 1, 2, 3, 23, 64, 1000, 2049 };
 
@@ -67,7 +67,7 @@ static void every_line_once(void)
 	}
 }
 
-static void orders_differ(void)
+TEST(orders_differ)
 {
 	struct chase chase = chase_of(layout_apart(STRIDE, 0), 512);
 	uint32_t first[512];
@@ -80,7 +80,7 @@ static void orders_differ(void)
 	give_back(&chase);
 }
 
-static void windows_are_left_when_done(void)
+TEST(windows_are_left_when_done)
 {
 	struct layout layout = layout_windows(1, 512, 64);
 	struct chase chase = chase_of(layout, 7 * layout.block_lines + 5);
@@ -117,7 +117,7 @@ static void check_written(const struct chase *chase)
 	CHECK(chase_serial(chase->memory, chase->lines) == (void *)chase->memory);
 }
 
-static void writes_hit_the_lines(void)
+TEST(writes_hit_the_lines)
 {
 	static const enum chase_access accesses[] = { CHASE_OVERLAPPED, CHASE_STORE };
 	const size_t lines = 304;
@@ -136,7 +136,7 @@ static void writes_hit_the_lines(void)
 	}
 }
 
-static void times_go_on_where_they_ended(void)
+TEST(times_go_on_where_they_ended)
 {
 	struct chase chase = chase_of(layout_apart(STRIDE, 0), 64);
 	struct chase_run run;
@@ -165,7 +165,7 @@ static void times_go_on_where_they_ended(void)
 	give_back(&chase);
 }
 
-static void chains_share_the_accesses(void)
+TEST(chains_share_the_accesses)
 {
 	static const struct {
 		enum chase_access access;
@@ -193,13 +193,4 @@ static void chains_share_the_accesses(void)
 	give_back(&chase);
 }
 
-static const struct check_test tests[] = {
-	{ "a ring visits every line once, in every layout", every_line_once },
-	{ "two rings have different orders", orders_differ },
-	{ "a window is left when all its lines were visited", windows_are_left_when_done },
-	{ "writes reach every line, nothing else, and leave the ring", writes_hit_the_lines },
-	{ "timings are positive, and go on where the last one ended", times_go_on_where_they_ended },
-	{ "chains side by side share the accesses", chains_share_the_accesses },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

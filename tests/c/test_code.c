@@ -61,7 +61,7 @@ static void jumps_are_one_cycle(size_t lines, size_t stride)
 	free(seen);
 }
 
-static void every_line_once(void)
+TEST(every_line_once)
 {
 	static const size_t sizes[] = { 1, 2, 3, 23, 64, 1000 };
 
@@ -81,7 +81,7 @@ static void on_trap(int signal)
 	siglongjmp(trapped, 1);
 }
 
-static void every_line_runs(void)
+TEST(every_line_runs)
 {
 	enum { LINES = 23 };
 	struct sigaction action = { .sa_handler = on_trap }, old;
@@ -115,7 +115,7 @@ static void every_line_runs(void)
 	munmap(code.memory, code.bytes);
 }
 
-static void orders_differ(void)
+TEST(orders_differ)
 {
 	struct code code = code_of(512, 64);
 	uint32_t first[512], second[512];
@@ -128,7 +128,7 @@ static void orders_differ(void)
 	munmap(code.memory, code.bytes);
 }
 
-static void impossible_chains(void)
+TEST(impossible_chains)
 {
 	struct code code = code_of(64, 64);
 	uint32_t order[64];
@@ -151,7 +151,7 @@ static void impossible_chains(void)
 	munmap(code.memory, code.bytes);
 }
 
-static void reaches_as_far_as_it_says(void)
+TEST(reaches_as_far_as_it_says)
 {
 	size_t reach = code_reach();
 	struct code code;
@@ -175,12 +175,4 @@ static void reaches_as_far_as_it_says(void)
 	munmap(code.memory, code.bytes);
 }
 
-static const struct check_test tests[] = {
-	{ "a chain jumps to every line once, and returns", every_line_once },
-	{ "a round runs every line", every_line_runs },
-	{ "two chains have different orders", orders_differ },
-	{ "chains that cannot be are refused", impossible_chains },
-	{ "a chain reaches up to its stated length, and no further", reaches_as_far_as_it_says },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -18,7 +18,7 @@
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-static void never_writable_and_executable(void)
+TEST(never_writable_and_executable)
 {
 	struct code code = code_of(64, base() + 64);
 	uint32_t order[64];
@@ -41,7 +41,7 @@ static void never_writable_and_executable(void)
 	munmap(code.memory, code.bytes);
 }
 
-static void arena_stays_proven(void)
+TEST(arena_stays_proven)
 {
 	enum { LINES = 200 };
 	struct arena arena;
@@ -65,7 +65,7 @@ static void arena_stays_proven(void)
 	arena_close(&arena);
 }
 
-static void refusal_is_reported(void)
+TEST(refusal_is_reported)
 {
 	struct code code = code_of(2, 64);
 	uint32_t order[2];
@@ -90,10 +90,4 @@ static void refusal_is_reported(void)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static const struct check_test tests[] = {
-	{ "memory is never writable and executable", never_writable_and_executable },
-	{ "an arena's pages stay what they are, and can be used again", arena_stays_proven },
-	{ "a system that refuses executable memory is reported", refusal_is_reported },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -17,7 +17,7 @@ static int go_elsewhere(int cpu, const cpu_set_t *all)
 	return sched_getcpu() == cpu ? -1 : 0;
 }
 
-static void moved_and_back(void)
+TEST(moved_and_back)
 {
 	cpu_set_t all;
 	int cpu;
@@ -39,8 +39,4 @@ static void moved_and_back(void)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
-static const struct check_test tests[] = {
-	{ "a move is noticed, and undone if it can be", moved_and_back },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

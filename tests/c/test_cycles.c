@@ -4,7 +4,7 @@
 
 #include "cycles.h"
 
-static void every_addition_is_made(void)
+TEST(every_addition_is_made)
 {
 	CHECK_EQUAL(cycles_add(1, 32), 32);
 	CHECK_EQUAL(cycles_add(3, 6400), 19200);
@@ -12,16 +12,11 @@ static void every_addition_is_made(void)
 	CHECK(cycles_add(UINT64_MAX, 64) == UINT64_MAX - 63);
 }
 
-static void a_cycle_takes_time(void)
+TEST(a_cycle_takes_time)
 {
 	double ns = cycles_ns();
 
 	CHECK(ns > 0);
 }
 
-static const struct check_test tests[] = {
-	{ "every addition is made", every_addition_is_made },
-	{ "a cycle takes time", a_cycle_takes_time },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

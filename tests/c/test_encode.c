@@ -73,7 +73,7 @@ static const struct {
 	BAD("code:..:1", ENOENT, "no such event source"),
 };
 
-static void every_row(void)
+TEST(every_row)
 {
 	char why[600];
 
@@ -100,7 +100,7 @@ static void every_row(void)
 	}
 }
 
-static void reasons_fit_or_are_cut(void)
+TEST(reasons_fit_or_are_cut)
 {
 	struct encoding encoding;
 	char why[16], *longest;
@@ -122,7 +122,7 @@ static void reasons_fit_or_are_cut(void)
 	free(longest);
 }
 
-static void environment_is_left_alone(void)
+TEST(environment_is_left_alone)
 {
 	struct encoding encoding;
 	char why[100];
@@ -171,11 +171,6 @@ static void remove_machine(void)
 	rmdir(root);
 }
 
-static const struct check_test tests[] = {
-	{ "every row encodes as published, or is refused with its reason", every_row },
-	{ "reasons longer than their room, and endless names", reasons_fit_or_are_cut },
-	{ "the environment of the program to come is left alone", environment_is_left_alone },
-};
 
 int main(void)
 {
@@ -185,7 +180,7 @@ int main(void)
 		perror(root);
 		return 1;
 	}
-	failed = check_run(tests, sizeof(tests) / sizeof(tests[0]));
+	failed = check_run();
 	remove_machine();
 	return failed;
 }

@@ -34,7 +34,7 @@ static struct extent part(uint64_t start, uint64_t end, uint32_t flags)
 	return (struct extent){ .start = start, .end = end, .flags = flags };
 }
 
-static void the_later_one_has_the_address(void)
+TEST(the_later_one_has_the_address)
 {
 	struct extents extents = make(10);
 
@@ -49,7 +49,7 @@ static void the_later_one_has_the_address(void)
 	free(extents.extent);
 }
 
-static void neighbours_of_one_kind_are_one(void)
+TEST(neighbours_of_one_kind_are_one)
 {
 	struct extents extents = make(10);
 
@@ -60,7 +60,7 @@ static void neighbours_of_one_kind_are_one(void)
 	free(extents.extent);
 }
 
-static void what_goes_is_reported(void)
+TEST(what_goes_is_reported)
 {
 	struct extents extents = make(10);
 
@@ -77,7 +77,7 @@ static void what_goes_is_reported(void)
 }
 
 /* Every address is as in an array of them. */
-static void any_order_is_right(void)
+TEST(any_order_is_right)
 {
 	struct extents extents = make(10);
 	uint32_t model[SPACE] = { 0 };
@@ -105,7 +105,7 @@ static void any_order_is_right(void)
 	free(extents.extent);
 }
 
-static void without_memory_some_are_not_known(void)
+TEST(without_memory_some_are_not_known)
 {
 	struct extents extents = make(0);
 
@@ -114,12 +114,4 @@ static void without_memory_some_are_not_known(void)
 	CHECK(!extents_find(&extents, 10));
 }
 
-static const struct check_test tests[] = {
-	{ "the later one has the address", the_later_one_has_the_address },
-	{ "neighbours of one kind are one", neighbours_of_one_kind_are_one },
-	{ "what goes is reported", what_goes_is_reported },
-	{ "any order is right", any_order_is_right },
-	{ "without memory some are not known", without_memory_some_are_not_known },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

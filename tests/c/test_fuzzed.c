@@ -72,25 +72,19 @@ static void replay(const char *name, void (*target)(const uint8_t *, size_t))
 		CHECK_SKIP("tests/fuzz is not below the current folder");
 }
 
-static void test_encode(void)
+TEST(specs_of_events)
 {
 	replay("encode", fuzz_encode);
 }
 
-static void test_files(void)
+TEST(files_of_proc_and_sys)
 {
 	replay("files", fuzz_files);
 }
 
-static void test_options(void)
+TEST(options_of_a_modelled_machine)
 {
 	replay("options", fuzz_options);
 }
 
-static const struct check_test tests[] = {
-	{ "specs of events", test_encode },
-	{ "files of /proc and /sys", test_files },
-	{ "options of a modelled machine", test_options },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -68,7 +68,7 @@ static int count_self(struct bank *bank, const struct event *events, size_t coun
 	return 0;
 }
 
-static void software_events_share_a_group(void)
+TEST(software_events_share_a_group)
 {
 	struct event events[] = {
 		software("faults", PERF_COUNT_SW_PAGE_FAULTS),
@@ -104,7 +104,7 @@ static void software_events_share_a_group(void)
 	CHECK_EQUAL(open_files(), before);
 }
 
-static void nothing_to_open_is_an_error(void)
+TEST(nothing_to_open_is_an_error)
 {
 	struct event events[] = {
 		{ .name = "no source", .encoding = { .type = 999999 } },
@@ -121,7 +121,7 @@ static void nothing_to_open_is_an_error(void)
 }
 
 /* Event sources of a CPU: they neither join each other's groups, nor wait for them. */
-static void room_is_what_one_group_has(void)
+TEST(room_is_what_one_group_has)
 {
 	struct encoding tsc = { 0 };
 	uint64_t type;
@@ -161,7 +161,7 @@ static void room_is_what_one_group_has(void)
 	bank_close(&bank);
 }
 
-static void targets_that_ended_are_left_out(void)
+TEST(targets_that_ended_are_left_out)
 {
 	struct event events[] = { software("faults", PERF_COUNT_SW_PAGE_FAULTS) };
 	/* No thread has the largest number. */
@@ -183,7 +183,7 @@ static void targets_that_ended_are_left_out(void)
 	bank_close(&bank);
 }
 
-static void values_have_states(void)
+TEST(values_have_states)
 {
 	static const struct {
 		int line;
@@ -215,7 +215,7 @@ static void values_have_states(void)
 	}
 }
 
-static void refusals_have_states(void)
+TEST(refusals_have_states)
 {
 	CHECK(strcmp(refusal_state(EACCES), "forbidden") == 0);
 	CHECK(strcmp(refusal_state(EPERM), "forbidden") == 0);
@@ -226,14 +226,4 @@ static void refusals_have_states(void)
 	CHECK(strcmp(refusal_state(EMFILE), "failed") == 0);
 }
 
-static const struct check_test tests[] = {
-	{ "group: the kernel's own events share one and count", software_events_share_a_group },
-	{ "group: nothing to open is an error", nothing_to_open_is_an_error },
-	{ "group: what has no room is left over, or takes turns", room_is_what_one_group_has },
-	{ "group: targets that ended are left out, refused ones are not",
-	  targets_that_ended_are_left_out },
-	{ "rows: values have states", values_have_states },
-	{ "open: refusals have states", refusals_have_states },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -33,7 +33,7 @@ static uint64_t call(struct memory *memory, uint64_t wanted, uint64_t *real, uin
 	return end;
 }
 
-static void small_steps_grow_it_by_huge_pages(void)
+TEST(small_steps_grow_it_by_huge_pages)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, wanted = START, none = UINT64_MAX;
@@ -53,7 +53,7 @@ static void small_steps_grow_it_by_huge_pages(void)
 	CHECK(grown <= 1000 * (33 << 12) / HUGE + 1);
 }
 
-static void the_huge_page_that_it_shrinks_into_stays(void)
+TEST(the_huge_page_that_it_shrinks_into_stays)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, none = UINT64_MAX, wanted = START + HUGE;
@@ -69,7 +69,7 @@ static void the_huge_page_that_it_shrinks_into_stays(void)
 	CHECK_EQUAL(end, wanted + 4096);
 }
 
-static void where_it_cannot_be_cleared_it_shrinks_exactly(void)
+TEST(where_it_cannot_be_cleared_it_shrinks_exactly)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, none = UINT64_MAX, wanted = START + HUGE;
@@ -82,7 +82,7 @@ static void where_it_cannot_be_cleared_it_shrinks_exactly(void)
 	CHECK_EQUAL(heap_enter(&memory, wanted + 4096, HUGE, &end), HEAP_GROW);
 }
 
-static void it_has_no_less_than_nothing(void)
+TEST(it_has_no_less_than_nothing)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, none = UINT64_MAX;
@@ -95,7 +95,7 @@ static void it_has_no_less_than_nothing(void)
 	CHECK_EQUAL(call(&memory, START - 1, &real, none), START + 4096);
 }
 
-static void a_limit_is_met_exactly(void)
+TEST(a_limit_is_met_exactly)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, limit = START + 100 * 4096;
@@ -110,7 +110,7 @@ static void a_limit_is_met_exactly(void)
 	CHECK_EQUAL(call(&memory, UINT64_MAX, &real, limit), limit);
 }
 
-static void of_an_unknown_heap_nothing_is_changed(void)
+TEST(of_an_unknown_heap_nothing_is_changed)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START + 5 * 4096, none = UINT64_MAX;
@@ -121,14 +121,4 @@ static void of_an_unknown_heap_nothing_is_changed(void)
 	CHECK_EQUAL(call(&memory, 0, &real, none), START + 6 * 4096);
 }
 
-static const struct check_test tests[] = {
-	{ "small steps grow it by huge pages", small_steps_grow_it_by_huge_pages },
-	{ "the huge page that it shrinks into stays", the_huge_page_that_it_shrinks_into_stays },
-	{ "where it cannot be cleared it shrinks exactly",
-	  where_it_cannot_be_cleared_it_shrinks_exactly },
-	{ "it has no less than nothing", it_has_no_less_than_nothing },
-	{ "a limit is met exactly", a_limit_is_met_exactly },
-	{ "of an unknown heap nothing is changed", of_an_unknown_heap_nothing_is_changed },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

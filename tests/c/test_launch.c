@@ -13,7 +13,7 @@
 #include "program.h"
 #include "saved.h"
 
-static void user_is_two_numbers(void)
+TEST(user_is_two_numbers)
 {
 	static const char *const bad[] = {
 		"", "1", "1:", ":1", "a:1", "1:a", "-1:1", "1:-1", "1:1 ", " 1:1",
@@ -64,7 +64,7 @@ static int one_run(char *const *argv, struct tail *words, int *status)
 	return rc;
 }
 
-static void program_is_run_and_reaped(void)
+TEST(program_is_run_and_reaped)
 {
 	static char sh[] = "/bin/sh", option[] = "-c";
 	static char text[] = "echo words >&2; exit 9";
@@ -81,7 +81,7 @@ static void program_is_run_and_reaped(void)
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
-static void program_that_cannot_start_leaves_no_child(void)
+TEST(program_that_cannot_start_leaves_no_child)
 {
 	static char missing[] = "./no-such-program";
 	char *argv[] = { missing, NULL };
@@ -126,7 +126,7 @@ static int run_seen(char *const *argv, struct seen *seen, struct program *progra
 	return program_run(program, &hooks);
 }
 
-static void hook_sees_the_process_before_the_program(void)
+TEST(hook_sees_the_process_before_the_program)
 {
 	static char name[] = "true";
 	char *argv[] = { name, NULL };
@@ -141,7 +141,7 @@ static void hook_sees_the_process_before_the_program(void)
 	close(program.signals.fd);
 }
 
-static void refusal_of_the_hook_leaves_no_child(void)
+TEST(refusal_of_the_hook_leaves_no_child)
 {
 	static char touch[] = "touch", file[] = "/tmp/test_launch.started";
 	char *argv[] = { touch, file, NULL };
@@ -171,7 +171,7 @@ static int stop(pid_t pid, void *context)
 	return raise(SIGTERM);
 }
 
-static void program_stopped_before_its_start_ends_with_the_launcher(void)
+TEST(program_stopped_before_its_start_ends_with_the_launcher)
 {
 	static char name[] = "true";
 	char *argv[] = { name, NULL };
@@ -185,7 +185,7 @@ static void program_stopped_before_its_start_ends_with_the_launcher(void)
 	close(program.signals.fd);
 }
 
-static void program_gets_its_own_file_limit(void)
+TEST(program_gets_its_own_file_limit)
 {
 	static char sh[] = "sh", option[] = "-c", text[] = "exit $(ulimit -n)";
 	char *argv[] = { sh, option, text, NULL };
@@ -211,7 +211,7 @@ static int tick(void *context)
 	return --*left == 0 ? -1 : 0;
 }
 
-static void watch_calls_its_hook_and_ends_with_it(void)
+TEST(watch_calls_its_hook_and_ends_with_it)
 {
 	static char sleep[] = "sleep", time[] = "100";
 	char *argv[] = { sleep, time, NULL };
@@ -233,7 +233,7 @@ static void watch_calls_its_hook_and_ends_with_it(void)
 	close(program.signals.fd);
 }
 
-static void others_are_watched_to_their_end(void)
+TEST(others_are_watched_to_their_end)
 {
 	struct watch_signals signals;
 	int end = eventfd(1, EFD_CLOEXEC);
@@ -246,18 +246,4 @@ static void others_are_watched_to_their_end(void)
 	close(end);
 }
 
-static const struct check_test tests[] = {
-	{ "user: two numbers and nothing else", user_is_two_numbers },
-	{ "run: the program is run and reaped", program_is_run_and_reaped },
-	{ "run: no child is left of one that cannot start",
-	  program_that_cannot_start_leaves_no_child },
-	{ "hook: the process is there before its program", hook_sees_the_process_before_the_program },
-	{ "hook: no child is left of a refusal", refusal_of_the_hook_leaves_no_child },
-	{ "run: one that is stopped before its start ends with the launcher",
-	  program_stopped_before_its_start_ends_with_the_launcher },
-	{ "run: the program has its own limit of files", program_gets_its_own_file_limit },
-	{ "watch: the hook is called, and may end it", watch_calls_its_hook_and_ends_with_it },
-	{ "watch: others end by themselves or by a signal", others_are_watched_to_their_end },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -49,7 +49,7 @@ static void check_inside(const struct layout *layout, size_t lines, size_t line)
 	CHECK(farthest + line <= span);
 }
 
-static void spread_lines(void)
+TEST(spread_lines)
 {
 	EACH_MACHINE(m) {
 		size_t base = machines[m].base, line = machines[m].line;
@@ -79,7 +79,7 @@ static size_t offsets(const struct layout *layout, size_t lines, size_t base, si
 	return n;
 }
 
-static void strided_lines(void)
+TEST(strided_lines)
 {
 	EACH_MACHINE(m) {
 		size_t base = machines[m].base, line = machines[m].line;
@@ -96,7 +96,7 @@ static void strided_lines(void)
 	}
 }
 
-static void windows(void)
+TEST(windows)
 {
 	EACH_MACHINE(m) {
 		size_t base = machines[m].base, line = machines[m].line;
@@ -112,7 +112,7 @@ static void windows(void)
 	}
 }
 
-static void regions(void)
+TEST(regions)
 {
 	static const unsigned counts[] = { 16, 24, 40, 56, 72, 104, 136, 200, 264, 392, 520 };
 	const size_t n = LAYOUT_REGION_LINES;
@@ -144,7 +144,7 @@ static void regions(void)
 	}
 }
 
-static void regions_are_visited_in_turn(void)
+TEST(regions_are_visited_in_turn)
 {
 	const size_t n = LAYOUT_REGION_LINES;
 	uint32_t *order = calloc(n, sizeof(*order));
@@ -174,12 +174,4 @@ static void regions_are_visited_in_turn(void)
 	free(seen);
 }
 
-static const struct check_test tests[] = {
-	{ "spread lines have a page each, packed ones few", spread_lines },
-	{ "strided lines are exactly this many pages apart", strided_lines },
-	{ "windows are no larger than promised", windows },
-	{ "regions: other directory entries, equally many lines of page tables", regions },
-	{ "regions are visited in turn, every line once", regions_are_visited_in_turn },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

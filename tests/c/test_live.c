@@ -99,7 +99,7 @@ static int thp_is_possible(void)
 	return mode[0] && !strstr(mode, "[never]");
 }
 
-static void waits_go_on(void)
+TEST(waits_go_on)
 {
 	static const char *const names[] = { "read", "epoll_wait", "nanosleep", "semtimedop", "no call" };
 	const struct timespec before = { 0, 200000000 };
@@ -135,7 +135,7 @@ static void waits_go_on(void)
 }
 
 /* Base pages that it has only read since it forked. */
-static void one_huge_page_is_made_of_what_is_only_read(void)
+TEST(one_huge_page_is_made_of_what_is_only_read)
 {
 	const uint64_t whole = 2 * HUGE;
 	char *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -175,7 +175,7 @@ static void one_huge_page_is_made_of_what_is_only_read(void)
 	CHECK_EQUAL(after - before, HUGE);
 }
 
-static void one_that_is_gone_is_refused(void)
+TEST(one_that_is_gone_is_refused)
 {
 	struct live_result result;
 	const char *failed = NULL;
@@ -188,7 +188,7 @@ static void one_that_is_gone_is_refused(void)
 	CHECK(failed != NULL);
 }
 
-static void areas_are_found_by_address(void)
+TEST(areas_are_found_by_address)
 {
 	char *memory = mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t address = (uint64_t)(uintptr_t)memory;
@@ -201,7 +201,7 @@ static void areas_are_found_by_address(void)
 	CHECK_EQUAL(vma_find(getpid(), 4096, &vma), 0);
 }
 
-static void lines_of_smaps_are_read(void)
+TEST(lines_of_smaps_are_read)
 {
 	struct vma vma;
 
@@ -216,12 +216,4 @@ static void lines_of_smaps_are_read(void)
 	CHECK_EQUAL(vma_parse("VmFlags: rd wr mr mw me ac\n", &vma), 0);
 }
 
-static const struct check_test tests[] = {
-	{ "waits go on, and memory moves", waits_go_on },
-	{ "one huge page is made of what is only read", one_huge_page_is_made_of_what_is_only_read },
-	{ "one that is gone is refused", one_that_is_gone_is_refused },
-	{ "areas are found by address", areas_are_found_by_address },
-	{ "lines of smaps are read", lines_of_smaps_are_read },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

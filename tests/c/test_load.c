@@ -4,7 +4,7 @@
 
 #include "load.h"
 
-static void from_a_kernel_that_tells(void)
+TEST(from_a_kernel_that_tells)
 {
 	struct load load;
 
@@ -21,7 +21,7 @@ static void from_a_kernel_that_tells(void)
 	finish();
 }
 
-static void from_one_that_does_not(void)
+TEST(from_one_that_does_not)
 {
 	struct load load;
 
@@ -36,7 +36,7 @@ static void from_one_that_does_not(void)
 	finish();
 }
 
-static void what_is_unknown_is_na(void)
+TEST(what_is_unknown_is_na)
 {
 	struct load before = { 100, 10, 20, 3, LOAD_UNKNOWN };
 	struct load after = { 400, 110, LOAD_UNKNOWN, 5, 70 };
@@ -61,10 +61,4 @@ static void what_is_unknown_is_na(void)
 	unlink(path);
 }
 
-static const struct check_test tests[] = {
-	{ "time waited and stolen, of this thread and this CPU", from_a_kernel_that_tells },
-	{ "a kernel without these figures", from_one_that_does_not },
-	{ "what is not known is NA", what_is_unknown_is_na },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -16,7 +16,7 @@ static const struct tlb_counts *counts(struct rig *rig, enum tlb_size size,
 	return &rig->model.counts[size][side];
 }
 
-static void cold_pages_walk_once_each(void)
+TEST(cold_pages_walk_once_each)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 
@@ -29,7 +29,7 @@ static void cold_pages_walk_once_each(void)
 	drop_rig(rig);
 }
 
-static void a_cycle_beyond_the_entries_always_misses(void)
+TEST(a_cycle_beyond_the_entries_always_misses)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 	const uint64_t pages = 2048 + 128;
@@ -42,7 +42,7 @@ static void a_cycle_beyond_the_entries_always_misses(void)
 	drop_rig(rig);
 }
 
-static void a_cycle_within_the_second_level_only_misses_the_first(void)
+TEST(a_cycle_within_the_second_level_only_misses_the_first)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 
@@ -54,7 +54,7 @@ static void a_cycle_within_the_second_level_only_misses_the_first(void)
 	drop_rig(rig);
 }
 
-static void without_a_second_level_every_miss_walks(void)
+TEST(without_a_second_level_every_miss_walks)
 {
 	struct tlb_config config = server;
 	struct rig *rig;
@@ -69,7 +69,7 @@ static void without_a_second_level_every_miss_walks(void)
 	drop_rig(rig);
 }
 
-static void code_and_data_share_the_second_level(void)
+TEST(code_and_data_share_the_second_level)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 
@@ -90,7 +90,7 @@ static void count_walk(uint64_t address)
 	walks_seen++;
 }
 
-static void each_walk_is_reported(void)
+TEST(each_walk_is_reported)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 
@@ -176,7 +176,7 @@ static bool compare_with_naive(const struct tlb_config *config, bool filter,
 	return had;
 }
 
-static void it_agrees_with_the_naive_model(void)
+TEST(it_agrees_with_the_naive_model)
 {
 	const struct tlb_config configs[] = {
 		{ { 12, 21 }, { { 96, 6 }, { 32, 4 } }, { { 64, 8 }, { 8, 8 } },
@@ -208,7 +208,7 @@ static void it_agrees_with_the_naive_model(void)
 }
 
 /* An engine's blind writes must not change the order of last use. */
-static void settled_writes_keep_the_order(void)
+TEST(settled_writes_keep_the_order)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 	struct tlb_first *first = &rig->model.data;
@@ -232,7 +232,7 @@ static void settled_writes_keep_the_order(void)
 	drop_rig(rig);
 }
 
-static void geometries_are_checked(void)
+TEST(geometries_are_checked)
 {
 	CHECK(tlb_geometry_valid((struct tlb_geometry){ 96, 6 }));
 	CHECK(tlb_geometry_valid((struct tlb_geometry){ 0, 0 }));
@@ -240,20 +240,4 @@ static void geometries_are_checked(void)
 	CHECK(!tlb_geometry_valid((struct tlb_geometry){ 96, 5 }));
 }
 
-static const struct check_test tests[] = {
-	{ "cold pages walk once each", cold_pages_walk_once_each },
-	{ "a cycle beyond the entries always misses",
-	  a_cycle_beyond_the_entries_always_misses },
-	{ "a cycle within the second level only misses the first",
-	  a_cycle_within_the_second_level_only_misses_the_first },
-	{ "without a second level every miss walks",
-	  without_a_second_level_every_miss_walks },
-	{ "code and data share the second level",
-	  code_and_data_share_the_second_level },
-	{ "each walk is reported", each_walk_is_reported },
-	{ "it agrees with the naive model", it_agrees_with_the_naive_model },
-	{ "settled writes keep the order", settled_writes_keep_the_order },
-	{ "geometries are checked", geometries_are_checked },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

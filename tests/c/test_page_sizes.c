@@ -23,7 +23,7 @@ static const struct page_size *size_of(struct page_sizes *sizes, size_t bytes,
 	return size ? size : &none;
 }
 
-static void nothing_at_all(void)
+TEST(nothing_at_all)
 {
 	struct page_sizes sizes;
 
@@ -35,7 +35,7 @@ static void nothing_at_all(void)
 	finish();
 }
 
-static void old_kernel(void)
+TEST(old_kernel)
 {
 	struct page_sizes sizes;
 
@@ -61,7 +61,7 @@ static void old_kernel(void)
 	finish();
 }
 
-static void pool_in_place_of_transparent(void)
+TEST(pool_in_place_of_transparent)
 {
 	struct page_sizes sizes;
 
@@ -81,7 +81,7 @@ static void pool_in_place_of_transparent(void)
 	finish();
 }
 
-static void sizes_with_settings_of_their_own(void)
+TEST(sizes_with_settings_of_their_own)
 {
 	struct page_sizes sizes;
 
@@ -118,7 +118,7 @@ static void sizes_with_settings_of_their_own(void)
 	finish();
 }
 
-static void arm_with_64k_pages(void)
+TEST(arm_with_64k_pages)
 {
 	struct page_sizes sizes;
 
@@ -139,7 +139,7 @@ static void arm_with_64k_pages(void)
 	finish();
 }
 
-static void no_transparent_pages(void)
+TEST(no_transparent_pages)
 {
 	struct page_sizes sizes;
 
@@ -157,13 +157,4 @@ static void no_transparent_pages(void)
 	finish();
 }
 
-static const struct check_test tests[] = {
-	{ "a kernel without larger pages offers none", nothing_at_all },
-	{ "one file for transparent pages, and pools", old_kernel },
-	{ "a filled pool takes the place of what is off", pool_in_place_of_transparent },
-	{ "multi-size pages: each size's own file decides", sizes_with_settings_of_their_own },
-	{ "64 KiB base pages", arm_with_64k_pages },
-	{ "no transparent pages; garbage and promised pages are not free ones", no_transparent_pages },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -11,7 +11,7 @@ static uint64_t total(const struct phases *phases, enum tlb_size size)
 	return sum;
 }
 
-static void misses_are_of_their_phase(void)
+TEST(misses_are_of_their_phase)
 {
 	static struct phases phases;
 
@@ -27,7 +27,7 @@ static void misses_are_of_their_phase(void)
 	CHECK_EQUAL(phases.phase[5].hits[TLB_HUGE], 1);
 }
 
-static void phases_double_and_lose_nothing(void)
+TEST(phases_double_and_lose_nothing)
 {
 	static struct phases phases;
 	const uint64_t step = PHASE_REFERENCES / 2, steps = 5 * PHASES + 3;
@@ -44,7 +44,7 @@ static void phases_double_and_lose_nothing(void)
 		CHECK_EQUAL(phases.phase[i].walks[TLB_BASE], 8);
 }
 
-static void a_long_silence_is_many_phases(void)
+TEST(a_long_silence_is_many_phases)
 {
 	static struct phases phases;
 
@@ -59,10 +59,4 @@ static void a_long_silence_is_many_phases(void)
 	CHECK_EQUAL(phases.end, (phases.last + 1) * phases.references);
 }
 
-static const struct check_test tests[] = {
-	{ "misses are of their phase", misses_are_of_their_phase },
-	{ "phases double and lose nothing", phases_double_and_lose_nothing },
-	{ "a long silence is many phases", a_long_silence_is_many_phases },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -35,7 +35,7 @@ static char *written(const struct samples *samples)
 	return text ? text : strdup("");
 }
 
-static void no_note_is_lost(void)
+TEST(no_note_is_lost)
 {
 	struct samples samples = { 0 };
 	char key[32], line[64], *text;
@@ -57,7 +57,7 @@ static void no_note_is_lost(void)
 	samples_free(&samples);
 }
 
-static void absent_is_na(void)
+TEST(absent_is_na)
 {
 	struct samples samples = { 0 };
 	char *text;
@@ -75,9 +75,4 @@ static void absent_is_na(void)
 	samples_free(&samples);
 }
 
-static const struct check_test tests[] = {
-	{ "no note is lost, and none is written twice", no_note_is_lost },
-	{ "what was not obtained is NA", absent_is_na },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

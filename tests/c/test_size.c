@@ -34,7 +34,7 @@ static const struct {
 	BAD("18446744073709551616", ERANGE),
 };
 
-static void reads_every_row(void)
+TEST(reads_every_row)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t bytes = 0;
@@ -51,8 +51,4 @@ static void reads_every_row(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "every row of sizes is read or refused", reads_every_row },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -14,7 +14,7 @@ static void start_with_memory(void)
 	put("/proc/meminfo", "MemTotal:  8388608 kB\nMemFree:  1024 kB\nMemAvailable:  4194304 kB\n");
 }
 
-static void available_memory(void)
+TEST(available_memory)
 {
 	struct memory_room room;
 
@@ -25,7 +25,7 @@ static void available_memory(void)
 	finish();
 }
 
-static void old_kernel(void)
+TEST(old_kernel)
 {
 	struct memory_room room;
 
@@ -40,7 +40,7 @@ static void old_kernel(void)
 	finish();
 }
 
-static void version2_ancestor(void)
+TEST(version2_ancestor)
 {
 	struct memory_room room;
 
@@ -57,7 +57,7 @@ static void version2_ancestor(void)
 	finish();
 }
 
-static void version1_in_container(void)
+TEST(version1_in_container)
 {
 	struct memory_room room;
 
@@ -77,7 +77,7 @@ static void version1_in_container(void)
 	finish();
 }
 
-static void numbers_and_lines(void)
+TEST(numbers_and_lines)
 {
 	uint64_t number = 7;
 	char line[16];
@@ -102,12 +102,4 @@ static void numbers_and_lines(void)
 	finish();
 }
 
-static const struct check_test tests[] = {
-	{ "without limits MemAvailable counts", available_memory },
-	{ "an old kernel's free memory counts; no figure is an error", old_kernel },
-	{ "a version 2 ancestor's limit counts, its file pages do not", version2_ancestor },
-	{ "a version 1 limit seen from inside a container counts", version1_in_container },
-	{ "numbers and lines are read or refused", numbers_and_lines },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -25,7 +25,7 @@ static void fill(struct table *table, int rows)
 	}
 }
 
-static void writes_the_format(void)
+TEST(writes_the_format)
 {
 	static const char expected[] =
 		"# tlbcost test 3\n# name: two\\x0alines\\x5c\na\tb\tc\n"
@@ -52,7 +52,7 @@ static void writes_the_format(void)
 	CHECK_EQUAL(rmdir(folder), 0);
 }
 
-static void discards(void)
+TEST(discards)
 {
 	struct table table;
 	char path[100];
@@ -68,7 +68,7 @@ static void discards(void)
 	CHECK_EQUAL(rmdir(folder), 0);
 }
 
-static void no_folder(void)
+TEST(no_folder)
 {
 	struct table table;
 
@@ -76,7 +76,7 @@ static void no_folder(void)
 	CHECK_EQUAL(errno, ENOENT);
 }
 
-static void full_disk(void)
+TEST(full_disk)
 {
 	struct table table;
 	int saved = dup(STDOUT_FILENO), rc, error;
@@ -95,7 +95,7 @@ static void full_disk(void)
 	CHECK(error == ENOSPC || error == EIO);
 }
 
-static void pipes_stay_pipes(void)
+TEST(pipes_stay_pipes)
 {
 	struct table table;
 	struct stat status;
@@ -118,12 +118,4 @@ static void pipes_stay_pipes(void)
 	CHECK_EQUAL(rmdir(folder), 0);
 }
 
-static const struct check_test tests[] = {
-	{ "a table is what the format says, under its name when complete", writes_the_format },
-	{ "a discarded table leaves nothing", discards },
-	{ "a folder that is missing is an error", no_folder },
-	{ "a full disk is an error", full_disk },
-	{ "a pipe is written to, not replaced", pipes_stay_pipes },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

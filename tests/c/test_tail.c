@@ -7,7 +7,7 @@
 
 #include "saved.h"
 
-static void tail_holds_what_fits(void)
+TEST(tail_holds_what_fits)
 {
 	char bytes[TAIL_BYTES + 1];
 	struct tail tail = { 0 };
@@ -21,7 +21,7 @@ static void tail_holds_what_fits(void)
 }
 
 /* Pieces of every size around the ring's own, against a plain long buffer. */
-static void tail_keeps_the_last_bytes(void)
+TEST(tail_keeps_the_last_bytes)
 {
 	static const size_t pieces[] = { 1, 7, 4095, 4096, 4097, 10000 };
 	static char all[8 * 10000];
@@ -43,7 +43,7 @@ static void tail_keeps_the_last_bytes(void)
 	}
 }
 
-static void tail_reports_what_cannot_be_written(void)
+TEST(tail_reports_what_cannot_be_written)
 {
 	struct tail tail = { 0 };
 
@@ -52,10 +52,4 @@ static void tail_reports_what_cannot_be_written(void)
 	CHECK_EQUAL(errno, ENOENT);
 }
 
-static const struct check_test tests[] = {
-	{ "holds what fits", tail_holds_what_fits },
-	{ "keeps the last bytes", tail_keeps_the_last_bytes },
-	{ "reports what cannot be written", tail_reports_what_cannot_be_written },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -13,7 +13,7 @@
 static const char online[] = "/sys/devices/system/cpu/online";
 static const char mounts[] = "/proc/self/mounts";
 
-static void cpus_are_listed(void)
+TEST(cpus_are_listed)
 {
 	static const struct {
 		const char *text;
@@ -39,7 +39,7 @@ static void cpus_are_listed(void)
 	finish();
 }
 
-static void cgroups_are_found_below_their_mount(void)
+TEST(cgroups_are_found_below_their_mount)
 {
 	char text[500];
 	int fd;
@@ -78,7 +78,7 @@ static void *wait_at(void *barrier)
 	return NULL;
 }
 
-static void threads_are_listed(void)
+TEST(threads_are_listed)
 {
 	struct numbers one, two;
 	pthread_barrier_t barrier;
@@ -100,10 +100,4 @@ static void threads_are_listed(void)
 	CHECK_EQUAL(errno, ESRCH);
 }
 
-static const struct check_test tests[] = {
-	{ "CPUs are listed", cpus_are_listed },
-	{ "cgroups are found below their mount", cgroups_are_found_below_their_mount },
-	{ "threads are listed", threads_are_listed },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

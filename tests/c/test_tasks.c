@@ -4,7 +4,7 @@
 
 #include "tasks.h"
 
-static void threads_share_and_children_copy(void)
+TEST(threads_share_and_children_copy)
 {
 	struct tasks tasks = { .count = 0 };
 	struct task *first = tasks_add(&tasks, 10), *thread = tasks_add(&tasks, 11);
@@ -29,7 +29,7 @@ static void threads_share_and_children_copy(void)
 	CHECK_EQUAL(tasks.count, 0);
 }
 
-static void the_last_to_leave_is_known(void)
+TEST(the_last_to_leave_is_known)
 {
 	struct tasks tasks = { .count = 0 };
 	struct task *first = tasks_add(&tasks, 10), *thread = tasks_add(&tasks, 11);
@@ -46,7 +46,7 @@ static void the_last_to_leave_is_known(void)
 	tasks_free(&tasks);
 }
 
-static void many_come_and_go(void)
+TEST(many_come_and_go)
 {
 	struct tasks tasks = { .count = 0 };
 
@@ -59,10 +59,4 @@ static void many_come_and_go(void)
 	tasks_free(&tasks);
 }
 
-static const struct check_test tests[] = {
-	{ "threads share, and children copy", threads_share_and_children_copy },
-	{ "the last to leave is known", the_last_to_leave_is_known },
-	{ "many come and go", many_come_and_go },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -57,7 +57,7 @@ static void run(struct story *story)
 		  story->addresses, &story->rig->core, 1);
 }
 
-static void values_are_joined(void)
+TEST(values_are_joined)
 {
 	struct story *story = make_story();
 
@@ -74,7 +74,7 @@ static void values_are_joined(void)
 	drop_story(story);
 }
 
-static void registers_are_put_and_got(void)
+TEST(registers_are_put_and_got)
 {
 	struct story *story = make_story();
 
@@ -93,7 +93,7 @@ static void registers_are_put_and_got(void)
 	drop_story(story);
 }
 
-static void references_that_were_not_made_take_no_time(void)
+TEST(references_that_were_not_made_take_no_time)
 {
 	struct story *story = make_story();
 
@@ -116,7 +116,7 @@ static void references_that_were_not_made_take_no_time(void)
 	drop_story(story);
 }
 
-static void fences_give_values(void)
+TEST(fences_give_values)
 {
 	struct story *story = make_story();
 
@@ -131,7 +131,7 @@ static void fences_give_values(void)
 	drop_story(story);
 }
 
-static void what_was_not_executed_does_not_count(void)
+TEST(what_was_not_executed_does_not_count)
 {
 	struct story *story = make_story();
 
@@ -150,7 +150,7 @@ static void what_was_not_executed_does_not_count(void)
 }
 
 /* All but the last branch of a block fell through. */
-static void branches_are_learnt(void)
+TEST(branches_are_learnt)
 {
 	struct story *story = make_story();
 	int wrong = 0;
@@ -199,13 +199,13 @@ static ticks jump_and_load(bool known)
 	return time;
 }
 
-static void targets_of_jumps_are_waited_for(void)
+TEST(targets_of_jumps_are_waited_for)
 {
 	CHECK(about(jump_and_load(true), MEMORY, FEW));
 	CHECK(about(jump_and_load(false), 2 * MEMORY + CYCLES(20), FEW));
 }
 
-static void targets_of_jumps_are_learnt(void)
+TEST(targets_of_jumps_are_learnt)
 {
 	struct story *story = make_story();
 
@@ -223,16 +223,4 @@ static void targets_of_jumps_are_learnt(void)
 	drop_story(story);
 }
 
-static const struct check_test tests[] = {
-	{ "values are joined", values_are_joined },
-	{ "registers are put and got", registers_are_put_and_got },
-	{ "references that were not made take no time",
-	  references_that_were_not_made_take_no_time },
-	{ "fences give values", fences_give_values },
-	{ "what was not executed does not count", what_was_not_executed_does_not_count },
-	{ "branches are learnt", branches_are_learnt },
-	{ "targets of jumps are waited for", targets_of_jumps_are_waited_for },
-	{ "targets of jumps are learnt", targets_of_jumps_are_learnt },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

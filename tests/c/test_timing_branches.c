@@ -33,25 +33,25 @@ static bool mostly(int number)
 	return random_number() % 10 != 0;
 }
 
-static void one_way_is_learnt(void)
+TEST(one_way_is_learnt)
 {
 	CHECK_EQUAL(not_predicted(always), 0);
 	CHECK_EQUAL(not_predicted(never), 0);
 }
 
-static void rhythms_are_learnt(void)
+TEST(rhythms_are_learnt)
 {
 	CHECK(not_predicted(alternating) <= COUNTED / 100);
 	CHECK(not_predicted(short_loop) <= COUNTED / 100);
 }
 
 /* Its end is beyond any history, but nothing else of it is wrong. */
-static void a_long_loop_is_wrong_at_its_end(void)
+TEST(a_long_loop_is_wrong_at_its_end)
 {
 	CHECK(not_predicted(long_loop) <= 3 * COUNTED / 1000);
 }
 
-static void chance_is_not_learnt(void)
+TEST(chance_is_not_learnt)
 {
 	int wrong = not_predicted(by_chance);
 
@@ -61,7 +61,7 @@ static void chance_is_not_learnt(void)
 	CHECK(wrong > COUNTED * 8 / 100 && wrong < COUNTED * 20 / 100);
 }
 
-static void branches_are_distinguished(void)
+TEST(branches_are_distinguished)
 {
 	int wrong = 0;
 
@@ -74,7 +74,7 @@ static void branches_are_distinguished(void)
 }
 
 /* What others do tells nothing of it, and does not disturb. */
-static void one_way_is_learnt_next_to_a_random_one(void)
+TEST(one_way_is_learnt_next_to_a_random_one)
 {
 	int wrong = 0;
 
@@ -109,29 +109,17 @@ static uint64_t any_target(int number)
 	return 0x500000 + random_number() % 64 * 64;
 }
 
-static void targets(void)
+TEST(targets)
 {
 	CHECK_EQUAL(targets_not_predicted(one_target), 0);
 	CHECK_EQUAL(targets_not_predicted(two_targets), 0);
 	CHECK(targets_not_predicted(any_target) > COUNTED * 9 / 10);
 }
 
-static void nothing_is_known_of_a_target_at_first(void)
+TEST(nothing_is_known_of_a_target_at_first)
 {
 	branches_init(&branches);
 	CHECK(!target_predicted(&branches, 0x405678, 0x500000));
 }
 
-static const struct check_test tests[] = {
-	{ "a branch that always goes one way is learnt", one_way_is_learnt },
-	{ "alternation and short loops are learnt", rhythms_are_learnt },
-	{ "a long loop is wrong at its end only", a_long_loop_is_wrong_at_its_end },
-	{ "chance is not learnt", chance_is_not_learnt },
-	{ "a branch that always goes one way is learnt next to a random one",
-	  one_way_is_learnt_next_to_a_random_one },
-	{ "branches are distinguished", branches_are_distinguished },
-	{ "targets of indirect jumps: one, two in turn, any", targets },
-	{ "nothing is known of a target at first", nothing_is_known_of_a_target_at_first },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -64,7 +64,7 @@ static void compare_with_naive(uint32_t sets, uint32_t ways)
 	free(cache.lines);
 }
 
-static void least_recently_used_gives_way(void)
+TEST(least_recently_used_gives_way)
 {
 	compare_with_naive(1, 1);
 	compare_with_naive(64, 1);
@@ -93,7 +93,7 @@ static bool outlasts(uint32_t ways, bool late, uint32_t others)
 	return there;
 }
 
-static void late_lines_leave_early(void)
+TEST(late_lines_leave_early)
 {
 	for (uint32_t ways = 2; ways <= 16; ways += 2) {
 		CHECK(outlasts(ways, false, ways - 1));
@@ -105,7 +105,7 @@ static void late_lines_leave_early(void)
 	CHECK(!outlasts(1, true, 1));
 }
 
-static void late_lines_once_used_stay(void)
+TEST(late_lines_once_used_stay)
 {
 	struct cache cache = make(8 << LINE_SHIFT, 8);
 
@@ -124,7 +124,7 @@ static void late_lines_once_used_stay(void)
 	free(cache.lines);
 }
 
-static void sizes_that_a_cache_can_have(void)
+TEST(sizes_that_a_cache_can_have)
 {
 	CHECK(cache_valid(64, 1));
 	CHECK(cache_valid(48 << 10, 12));
@@ -137,7 +137,7 @@ static void sizes_that_a_cache_can_have(void)
 	CHECK(!cache_valid(4 << 6, 8));
 }
 
-static void largest_size_within(void)
+TEST(largest_size_within)
 {
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t bytes = (uint32_t)random_number() >> random_number() % 26;
@@ -154,7 +154,7 @@ static void largest_size_within(void)
 	}
 }
 
-static void known_sizes_within(void)
+TEST(known_sizes_within)
 {
 	uint32_t ways;
 
@@ -167,7 +167,7 @@ static void known_sizes_within(void)
 	CHECK_EQUAL(cache_size_within(0, &ways), 0);
 }
 
-static void no_cache_is_empty(void)
+TEST(no_cache_is_empty)
 {
 	struct cache cache;
 
@@ -175,14 +175,4 @@ static void no_cache_is_empty(void)
 	CHECK_EQUAL(cache.sets, 0);
 }
 
-static const struct check_test tests[] = {
-	{ "the least recently used line of a set gives way", least_recently_used_gives_way },
-	{ "a line put in late leaves after half as many others", late_lines_leave_early },
-	{ "a line put in late stays once it is used", late_lines_once_used_stay },
-	{ "sizes that a cache can have", sizes_that_a_cache_can_have },
-	{ "the largest size within any number of bytes", largest_size_within },
-	{ "known sizes within a number of bytes", known_sizes_within },
-	{ "no cache", no_cache_is_empty },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

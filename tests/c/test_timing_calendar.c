@@ -15,7 +15,7 @@ static ticks work_of(const struct calendar *of)
 	return sum;
 }
 
-static void an_idle_server_starts_at_once(void)
+TEST(an_idle_server_starts_at_once)
 {
 	calendar_init(&calendar, 1);
 	CHECK_EQUAL(calendar_take(&calendar, 1000, 77), 1077);
@@ -26,7 +26,7 @@ static void an_idle_server_starts_at_once(void)
 }
 
 /* Any number of servers: none does more in a slot than a slot. */
-static void servers_do_what_they_can(void)
+TEST(servers_do_what_they_can)
 {
 	for (uint32_t servers = 1; servers <= 16; servers++) {
 		ticks total = 0, last = 0;
@@ -49,7 +49,7 @@ static void servers_do_what_they_can(void)
 	}
 }
 
-static void a_request_waits_for_a_server(void)
+TEST(a_request_waits_for_a_server)
 {
 	for (uint32_t servers = 1; servers <= 4; servers++) {
 		calendar_init(&calendar, servers);
@@ -60,7 +60,7 @@ static void a_request_waits_for_a_server(void)
 	}
 }
 
-static void earlier_requests_fit_in_before_later_ones(void)
+TEST(earlier_requests_fit_in_before_later_ones)
 {
 	calendar_init(&calendar, 1);
 	CHECK_EQUAL(calendar_take(&calendar, 10 * SLOT, SLOT), 11 * SLOT);
@@ -71,7 +71,7 @@ static void earlier_requests_fit_in_before_later_ones(void)
 
 #define REQUESTS 500
 
-static void order_changes_no_total(void)
+TEST(order_changes_no_total)
 {
 	static struct { ticks start, work; } requests[REQUESTS];
 
@@ -91,7 +91,7 @@ static void order_changes_no_total(void)
 	CHECK(work_of(&calendar) > 0);
 }
 
-static void the_past_is_forgotten(void)
+TEST(the_past_is_forgotten)
 {
 	calendar_init(&calendar, 1);
 	calendar_take(&calendar, 0, 100 * SLOT);
@@ -109,7 +109,7 @@ static void the_past_is_forgotten(void)
 }
 
 /* As time passes, slots are used again and again. */
-static void slots_come_round(void)
+TEST(slots_come_round)
 {
 	calendar_init(&calendar, 2);
 	for (uint64_t slot = 0; slot < 5 * CALENDAR_SLOTS; slot++) {
@@ -121,7 +121,7 @@ static void slots_come_round(void)
 	CHECK_EQUAL(work_of(&calendar), 2 * SLOT);
 }
 
-static void beyond_the_last_slot_all_is_free(void)
+TEST(beyond_the_last_slot_all_is_free)
 {
 	const ticks beyond = CALENDAR_SLOTS * SLOT;
 
@@ -132,17 +132,4 @@ static void beyond_the_last_slot_all_is_free(void)
 	CHECK_EQUAL(work_of(&calendar), 0);
 }
 
-static const struct check_test tests[] = {
-	{ "an idle server starts at once", an_idle_server_starts_at_once },
-	{ "servers do what they can and no more", servers_do_what_they_can },
-	{ "a request waits for a server", a_request_waits_for_a_server },
-	{ "earlier requests fit in before later ones",
-	  earlier_requests_fit_in_before_later_ones },
-	{ "the order of requests changes no total", order_changes_no_total },
-	{ "the past is forgotten", the_past_is_forgotten },
-	{ "slots come round", slots_come_round },
-	{ "beyond the last slot there are servers without end",
-	  beyond_the_last_slot_all_is_free },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -22,7 +22,7 @@ static ticks loads(const struct timing_config *config, uint64_t n, bool chain)
 	return time;
 }
 
-static void width_limits(void)
+TEST(width_limits)
 {
 	struct timing_config config = plain_config();
 
@@ -36,7 +36,7 @@ static void width_limits(void)
 	}
 }
 
-static void a_chain_of_loads_takes_their_latencies(void)
+TEST(a_chain_of_loads_takes_their_latencies)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -49,7 +49,7 @@ static void a_chain_of_loads_takes_their_latencies(void)
 	drop_rig(rig);
 }
 
-static void independent_loads_overlap_up_to_the_window(void)
+TEST(independent_loads_overlap_up_to_the_window)
 {
 	struct timing_config config = plain_config();
 	const uint64_t n = 2048;
@@ -78,7 +78,7 @@ static void independent_loads_overlap_up_to_the_window(void)
 	}
 }
 
-static void independent_loads_overlap_up_to_the_misses(void)
+TEST(independent_loads_overlap_up_to_the_misses)
 {
 	struct timing_config config = plain_config();
 
@@ -92,7 +92,7 @@ static void independent_loads_overlap_up_to_the_misses(void)
 	CHECK(about(loads(&config, 500, true), 500 * MEMORY, FEW));
 }
 
-static void loads_leave_in_order(void)
+TEST(loads_leave_in_order)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -104,7 +104,7 @@ static void loads_leave_in_order(void)
 	drop_rig(rig);
 }
 
-static void loads_wait_for_their_translations(void)
+TEST(loads_wait_for_their_translations)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -132,13 +132,13 @@ static ticks load_branch_load(bool predicted)
 	return time;
 }
 
-static void nothing_overlaps_a_branch_that_was_not_predicted(void)
+TEST(nothing_overlaps_a_branch_that_was_not_predicted)
 {
 	CHECK(about(load_branch_load(true), MEMORY, FEW));
 	CHECK(about(load_branch_load(false), 2 * MEMORY + CYCLES(20), FEW));
 }
 
-static void a_branch_costs_its_cycles(void)
+TEST(a_branch_costs_its_cycles)
 {
 	struct timing_config config = plain_config();
 
@@ -154,19 +154,4 @@ static void a_branch_costs_its_cycles(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "width limits", width_limits },
-	{ "a chain of loads takes their latencies",
-	  a_chain_of_loads_takes_their_latencies },
-	{ "independent loads overlap up to the window",
-	  independent_loads_overlap_up_to_the_window },
-	{ "independent loads overlap up to the misses",
-	  independent_loads_overlap_up_to_the_misses },
-	{ "what follows a load leaves after it", loads_leave_in_order },
-	{ "loads wait for their translations", loads_wait_for_their_translations },
-	{ "nothing overlaps a branch that was not predicted",
-	  nothing_overlaps_a_branch_that_was_not_predicted },
-	{ "a branch that was not predicted costs its cycles", a_branch_costs_its_cycles },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

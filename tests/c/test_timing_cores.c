@@ -82,20 +82,14 @@ static void check_cores(bool predicted)
 	free(block);
 }
 
-static void several_cores_are_as_each_alone(void)
+TEST(several_cores_are_as_each_alone)
 {
 	check_cores(true);
 }
 
-static void also_after_a_branch_that_was_not_predicted(void)
+TEST(also_after_a_branch_that_was_not_predicted)
 {
 	check_cores(false);
 }
 
-static const struct check_test tests[] = {
-	{ "several cores are as each alone", several_cores_are_as_each_alone },
-	{ "also after a branch that was not predicted",
-	  also_after_a_branch_that_was_not_predicted },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

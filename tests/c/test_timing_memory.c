@@ -31,7 +31,7 @@ static struct rig *in_order(const struct timing_config *config)
 	return rig;
 }
 
-static void each_level_has_its_latency(void)
+TEST(each_level_has_its_latency)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -53,7 +53,7 @@ static void each_level_has_its_latency(void)
 	drop_rig(rig);
 }
 
-static void without_a_last_level_all_is_memory(void)
+TEST(without_a_last_level_all_is_memory)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -66,7 +66,7 @@ static void without_a_last_level_all_is_memory(void)
 }
 
 /* Of lines never seen, the last level has the share that was set. */
-static void the_last_level_has_its_share(void)
+TEST(the_last_level_has_its_share)
 {
 	struct timing_config config = plain_config();
 	const uint64_t half = UINT64_C(1) << 31;
@@ -105,7 +105,7 @@ static void the_last_level_has_its_share(void)
  * missing (Che, Tung and Wang), 0.567; if data comes in pairs, each line of which takes space, as
  * much of the time.
  */
-static void tables_take_space_too(void)
+TEST(tables_take_space_too)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -128,7 +128,7 @@ static void tables_take_space_too(void)
  * Lines that differ in high bits of their addresses alone are in one set of each of 8 slices, of 16
  * ways: that many stay, and of a ring of more none.
  */
-static void lines_far_apart_are_in_several_slices(void)
+TEST(lines_far_apart_are_in_several_slices)
 {
 	struct timing_config config = plain_config();
 	const uint64_t apart = UINT64_C(3) << 18;
@@ -148,7 +148,7 @@ static void lines_far_apart_are_in_several_slices(void)
 	}
 }
 
-static void a_line_in_flight_is_waited_for(void)
+TEST(a_line_in_flight_is_waited_for)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -179,7 +179,7 @@ static ticks all_at_once(const struct timing_config *config, uint64_t lines)
 	return last;
 }
 
-static void lines_in_flight_are_few(void)
+TEST(lines_in_flight_are_few)
 {
 	struct timing_config config = plain_config();
 	const uint64_t lines = 400;
@@ -209,7 +209,7 @@ static ticks walk_among(const struct timing_config *config)
 	return time;
 }
 
-static void walks_go_before_loads_that_wait(void)
+TEST(walks_go_before_loads_that_wait)
 {
 	struct timing_config config = plain_config();
 
@@ -219,7 +219,7 @@ static void walks_go_before_loads_that_wait(void)
 	CHECK_EQUAL(walk_among(&config), MEMORY);
 }
 
-static void the_last_level_has_its_interval(void)
+TEST(the_last_level_has_its_interval)
 {
 	struct timing_config config = plain_config();
 	const uint64_t lines = 200;
@@ -236,7 +236,7 @@ static void the_last_level_has_its_interval(void)
 	CHECK_EQUAL(all_at_once(&config, lines), L3);
 }
 
-static void streams_are_fetched_ahead_in_their_page(void)
+TEST(streams_are_fetched_ahead_in_their_page)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -256,7 +256,7 @@ static void streams_are_fetched_ahead_in_their_page(void)
 	drop_rig(rig);
 }
 
-static void streams_run_side_by_side(void)
+TEST(streams_run_side_by_side)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -268,7 +268,7 @@ static void streams_run_side_by_side(void)
 	drop_rig(rig);
 }
 
-static void scattered_lines_are_no_stream(void)
+TEST(scattered_lines_are_no_stream)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -278,7 +278,7 @@ static void scattered_lines_are_no_stream(void)
 	drop_rig(rig);
 }
 
-static void a_stream_accessed_fast_is_in_flight(void)
+TEST(a_stream_accessed_fast_is_in_flight)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -292,7 +292,7 @@ static void a_stream_accessed_fast_is_in_flight(void)
 	drop_rig(rig);
 }
 
-static void pairs_of_lines_come_together(void)
+TEST(pairs_of_lines_come_together)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -315,7 +315,7 @@ static void pairs_of_lines_come_together(void)
 }
 
 /* Base pages that are apart by the size of L2's sets need not meet in one. */
-static void scattered_pages_lie_anywhere(void)
+TEST(scattered_pages_lie_anywhere)
 {
 	struct timing_config config = plain_config();
 
@@ -336,23 +336,4 @@ static void scattered_pages_lie_anywhere(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "each level has its latency", each_level_has_its_latency },
-	{ "without a last level all is memory", without_a_last_level_all_is_memory },
-	{ "the last level has its share", the_last_level_has_its_share },
-	{ "tables take space, too", tables_take_space_too },
-	{ "lines far apart are in several slices", lines_far_apart_are_in_several_slices },
-	{ "a line in flight is waited for", a_line_in_flight_is_waited_for },
-	{ "lines in flight are few", lines_in_flight_are_few },
-	{ "walks go before loads that wait", walks_go_before_loads_that_wait },
-	{ "the last level has its interval", the_last_level_has_its_interval },
-	{ "streams are fetched ahead in their page, and not beyond",
-	  streams_are_fetched_ahead_in_their_page },
-	{ "streams run side by side", streams_run_side_by_side },
-	{ "scattered lines are no stream", scattered_lines_are_no_stream },
-	{ "a stream accessed fast is in flight", a_stream_accessed_fast_is_in_flight },
-	{ "pairs of lines come together", pairs_of_lines_come_together },
-	{ "scattered pages lie anywhere", scattered_pages_lie_anywhere },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -60,7 +60,7 @@ static double slack(void)
 	return (double)(2 * SLOT + 10 * MEMORY) / STEPS;
 }
 
-static void more_chases_take_less_each(void)
+TEST(more_chases_take_less_each)
 {
 	struct timing_config config = plain_config();
 
@@ -80,7 +80,7 @@ static void more_chases_take_less_each(void)
 	}
 }
 
-static void k_chases_take_a_kth(void)
+TEST(k_chases_take_a_kth)
 {
 	struct timing_config config = plain_config();
 
@@ -94,7 +94,7 @@ static void k_chases_take_a_kth(void)
 	}
 }
 
-static void arithmetic_alongside_a_chase(void)
+TEST(arithmetic_alongside_a_chase)
 {
 	struct timing_config config = plain_config();
 	double before[2] = { 0, 0 };
@@ -136,7 +136,7 @@ static double update(const struct timing_config *config, enum pages pages, bool 
 	return time;
 }
 
-static void updates_of_a_table(void)
+TEST(updates_of_a_table)
 {
 	struct timing_config config = plain_config();
 	double walks[2];
@@ -160,12 +160,4 @@ static void updates_of_a_table(void)
 	CHECK(walks[0] > 0 && walks[0] < walks[1]);
 }
 
-static const struct check_test tests[] = {
-	{ "more chases take less each, and no less than their part",
-	  more_chases_take_less_each },
-	{ "k chases take a kth where nothing limits", k_chases_take_a_kth },
-	{ "arithmetic alongside a chase", arithmetic_alongside_a_chase },
-	{ "updates of a table, waiting for each other or not", updates_of_a_table },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

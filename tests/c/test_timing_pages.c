@@ -4,7 +4,7 @@
 
 #define MEMORY CYCLES(200)
 
-static void hypervisors_add_the_reads_of_their_tables(void)
+TEST(hypervisors_add_the_reads_of_their_tables)
 {
 	struct timing_config config = plain_config();
 	ticks plain[3], nested[3];
@@ -26,7 +26,7 @@ static void hypervisors_add_the_reads_of_their_tables(void)
 	CHECK_EQUAL(nested[2], 2 * plain[2]);
 }
 
-static void one_walk_serves_a_whole_huge_page(void)
+TEST(one_walk_serves_a_whole_huge_page)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, true);
@@ -51,7 +51,7 @@ static void one_walk_serves_a_whole_huge_page(void)
 }
 
 /* In the order of addresses: the entries of huge pages are fewer lines. */
-static void walks_of_huge_pages_read_less(void)
+TEST(walks_of_huge_pages_read_less)
 {
 	struct timing_config config = plain_config();
 	ticks time[2];
@@ -72,11 +72,4 @@ static void walks_of_huge_pages_read_less(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "hypervisors add the reads of their tables",
-	  hypervisors_add_the_reads_of_their_tables },
-	{ "one walk serves a whole huge page", one_walk_serves_a_whole_huge_page },
-	{ "walks of huge pages read less", walks_of_huge_pages_read_less },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -67,7 +67,7 @@ static void read_pages(struct placement *placement, struct placement_thread *thr
 				 (first << BASE_SHIFT) + line * 64, 8, false, true);
 }
 
-static void test_misses_alone_count(void)
+TEST(what_the_caches_hold_is_not_counted_again)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -87,7 +87,7 @@ static void test_misses_alone_count(void)
 	drop(&placement);
 }
 
-static void test_the_share_of_the_l3_holds_what_l2_does_not(void)
+TEST(the_share_of_the_l3_holds_what_the_l2_does_not)
 {
 	struct placement placement = make(512 << 10);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -100,7 +100,7 @@ static void test_the_share_of_the_l3_holds_what_l2_does_not(void)
 	drop(&placement);
 }
 
-static void test_each_thread_has_caches_of_its_own(void)
+TEST(each_thread_has_caches_of_its_own)
 {
 	struct placement placement = make(0);
 	struct placement_thread *a = placement_thread_new(&placement, 1);
@@ -116,7 +116,7 @@ static void test_each_thread_has_caches_of_its_own(void)
 	drop(&placement);
 }
 
-static void test_without_counting_caches_fill_all_the_same(void)
+TEST(without_counting_caches_fill_all_the_same)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -134,7 +134,7 @@ static void test_without_counting_caches_fill_all_the_same(void)
 	drop(&placement);
 }
 
-static void test_a_page_is_written_in_the_interval_of_its_stores(void)
+TEST(a_page_is_written_in_the_interval_of_its_stores)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 3);
@@ -150,7 +150,7 @@ static void test_a_page_is_written_in_the_interval_of_its_stores(void)
 	drop(&placement);
 }
 
-static void test_walks_miss_in_the_same_caches(void)
+TEST(page_walks_miss_in_the_same_caches)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -170,7 +170,7 @@ static void test_walks_miss_in_the_same_caches(void)
 	drop(&placement);
 }
 
-static void test_intervals_fold_when_there_are_no_more(void)
+TEST(intervals_fold_when_there_are_no_more)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -196,7 +196,7 @@ static void test_intervals_fold_when_there_are_no_more(void)
 	drop(&placement);
 }
 
-static void test_touches_are_kept_in_order(void)
+TEST(first_touches_are_kept_in_their_order)
 {
 	struct placement placement = make(0);
 
@@ -213,7 +213,7 @@ static void test_touches_are_kept_in_order(void)
 	drop(&placement);
 }
 
-static void test_what_falls_short_says_so(void)
+TEST(what_falls_short_says_so)
 {
 	struct placement placement = make(0);
 	struct placement_thread *thread = placement_thread_new(&placement, 1);
@@ -237,20 +237,4 @@ static void test_what_falls_short_says_so(void)
 	drop(&placement);
 }
 
-static const struct check_test tests[] = {
-	{ "what the caches hold is not counted again", test_misses_alone_count },
-	{ "the share of the L3 holds what the L2 does not",
-	  test_the_share_of_the_l3_holds_what_l2_does_not },
-	{ "each thread has caches of its own", test_each_thread_has_caches_of_its_own },
-	{ "without counting caches fill all the same",
-	  test_without_counting_caches_fill_all_the_same },
-	{ "a page is written in the interval of its stores",
-	  test_a_page_is_written_in_the_interval_of_its_stores },
-	{ "page walks miss in the same caches", test_walks_miss_in_the_same_caches },
-	{ "intervals fold when there are no more",
-	  test_intervals_fold_when_there_are_no_more },
-	{ "first touches are kept in their order", test_touches_are_kept_in_order },
-	{ "what falls short says so", test_what_falls_short_says_so },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "timing/recency.h"
 
-static void pages_and_their_lines_have_ages(void)
+TEST(pages_and_their_lines_have_ages)
 {
 	struct recency *recency = calloc(1, sizeof(*recency));
 	struct recency_ages ages;
@@ -43,8 +43,4 @@ static void pages_and_their_lines_have_ages(void)
 	free(recency);
 }
 
-static const struct check_test tests[] = {
-	{ "pages and their lines have ages", pages_and_their_lines_have_ages },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

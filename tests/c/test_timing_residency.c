@@ -26,7 +26,7 @@ static uint32_t left(const struct residency *residency, ticks age)
 	return count;
 }
 
-static void half_are_left_after_the_calibrated_time(void)
+TEST(half_are_left_after_the_calibrated_time)
 {
 	struct timing_config config = shared();
 	struct residency residency;
@@ -61,7 +61,7 @@ static ticks half_with(uint64_t lines, ticks age)
 	return residency.half_life;
 }
 
-static void the_programs_own_lines_shorten_it(void)
+TEST(the_programs_own_lines_shorten_it)
 {
 	const uint64_t lines = (16 << 20) >> LINE_SHIFT;
 
@@ -72,7 +72,7 @@ static void the_programs_own_lines_shorten_it(void)
 }
 
 /* Lines that are wanted again and again need room once. */
-static void lines_wanted_often_take_little_room(void)
+TEST(lines_wanted_often_take_little_room)
 {
 	const uint64_t lines = (16 << 20) >> LINE_SHIFT;
 
@@ -83,7 +83,7 @@ static void lines_wanted_often_take_little_room(void)
 }
 
 /* Lines accessed at random come back after the time in which as many are accessed, on average. */
-static void unseen_lines_have_the_ages_of_random_ones(void)
+TEST(unseen_lines_have_the_ages_of_random_ones)
 {
 	struct timing_config config = shared();
 	struct residency residency;
@@ -100,7 +100,7 @@ static void unseen_lines_have_the_ages_of_random_ones(void)
 }
 
 /* What is seen in a second window is a part of all that was seen in a first. */
-static void how_often_unseen_lines_are_wanted_is_estimated(void)
+TEST(how_often_unseen_lines_are_wanted_is_estimated)
 {
 	struct timing_config config = shared();
 	struct residency residency;
@@ -118,7 +118,7 @@ static void how_often_unseen_lines_are_wanted_is_estimated(void)
 }
 
 /* Neighbours come and go: each measured time is that of as many windows, whichever of them are left. */
-static void windows_take_the_measured_times_in_turn(void)
+TEST(windows_take_the_measured_times_in_turn)
 {
 	struct timing_config config = shared();
 	uint32_t longer[3] = { 0, 0, 0 };
@@ -165,7 +165,7 @@ static uint32_t tables_there(struct rig *rig, uint64_t age)
 	return count;
 }
 
-static void tables_are_there_as_long_as_their_age_allows(void)
+TEST(tables_are_there_as_long_as_their_age_allows)
 {
 	struct timing_config config = shared();
 	struct rig *rig = in_window(&config, 0, CYCLES(10));
@@ -192,7 +192,7 @@ static uint32_t data_there(struct rig *rig, uint64_t first, ticks start)
 }
 
 /* What was seen ages while nothing is modelled. */
-static void data_age_between_windows(void)
+TEST(data_age_between_windows)
 {
 	struct timing_config config = shared();
 	struct rig *rig = in_window(&config, 0, CYCLES(1));
@@ -213,7 +213,7 @@ static void data_age_between_windows(void)
  * Windows are far apart.  A line that is wanted in each of them was wanted
  * between them too; one that was wanted in the first alone was not.
  */
-static void lines_of_all_windows_are_young(void)
+TEST(lines_of_all_windows_are_young)
 {
 	struct timing_config config = shared();
 	struct rig *rig = in_window(&config, 0, CYCLES(1));
@@ -240,7 +240,7 @@ static void lines_of_all_windows_are_young(void)
 }
 
 /* Scattered base pages have a line of the host's table each; adjacent ones share one. */
-static void a_walk_reads_entries_of_their_age(void)
+TEST(a_walk_reads_entries_of_their_age)
 {
 	const struct walk_ages fresh = { { 0, 0 }, { 0, 0 } };
 	const struct walk_ages old = { { KEPT, KEPT }, { KEPT, KEPT } };
@@ -271,18 +271,4 @@ static void a_walk_reads_entries_of_their_age(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "half are left after the calibrated time", half_are_left_after_the_calibrated_time },
-	{ "the program's own lines shorten it", the_programs_own_lines_shorten_it },
-	{ "lines wanted often take little room", lines_wanted_often_take_little_room },
-	{ "unseen lines have the ages of random ones", unseen_lines_have_the_ages_of_random_ones },
-	{ "how often unseen lines are wanted", how_often_unseen_lines_are_wanted_is_estimated },
-	{ "windows take the measured times in turn", windows_take_the_measured_times_in_turn },
-	{ "tables are there as long as their age allows",
-	  tables_are_there_as_long_as_their_age_allows },
-	{ "data age between windows", data_age_between_windows },
-	{ "lines of all windows are young", lines_of_all_windows_are_young },
-	{ "a walk reads entries of their age", a_walk_reads_entries_of_their_age },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -36,7 +36,7 @@ static uint64_t evicted_after(const struct reuse *reuse, bool tables)
 	return reuse_evicted_after(reuse, LINES, tables, &none);
 }
 
-static void a_ring_fits_or_is_evicted_when_the_cache_is_full(void)
+TEST(a_ring_fits_or_is_evicted_when_the_cache_is_full)
 {
 	struct reuse reuse = ring(LINES / 2, 1 << 20);
 
@@ -59,7 +59,7 @@ static uint32_t drawn_below(const struct reuse *reuse, uint64_t age)
 }
 
 /* The best that a cache can do with a ring is to hold as much of it as fits, */
-static void what_is_kept_of_a_ring_is_what_fits(void)
+TEST(what_is_kept_of_a_ring_is_what_fits)
 {
 	for (uint64_t times = 2; times <= 8; times *= 2) {
 		struct reuse reuse = ring(times * LINES, 1 << 20);
@@ -69,7 +69,7 @@ static void what_is_kept_of_a_ring_is_what_fits(void)
 }
 
 /* and with lines that are accessed at random, too: it does not know which are next. */
-static void what_is_kept_of_random_lines_is_what_fits(void)
+TEST(what_is_kept_of_random_lines_is_what_fits)
 {
 	struct reuse reuse = { .span = 1 << 20, .sampled = 1 };
 
@@ -80,7 +80,7 @@ static void what_is_kept_of_random_lines_is_what_fits(void)
 }
 
 /* One reference in ten is to a new line, the others to one: a tenth of the time fills it. */
-static void lines_that_never_come_back_fill_it_but_are_not_kept(void)
+TEST(lines_that_never_come_back_fill_it_but_are_not_kept)
 {
 	struct reuse reuse = { .span = 1 << 20, .sampled = 1 };
 
@@ -91,7 +91,7 @@ static void lines_that_never_come_back_fill_it_but_are_not_kept(void)
 }
 
 /* A ring that half of the cache and the other half hold is there: they do not hold the same. */
-static void what_is_kept_leaves_room_for_the_rest(void)
+TEST(what_is_kept_leaves_room_for_the_rest)
 {
 	struct reuse reuse = ring(LINES * 9 / 10, 1 << 20);
 	struct reuse_kept half = reuse_kept(&reuse, LINES / 2, false);
@@ -100,7 +100,7 @@ static void what_is_kept_leaves_room_for_the_rest(void)
 	CHECK_EQUAL(reuse_evicted_after(&reuse, LINES / 2, false, &half), NEVER_ACCESSED);
 }
 
-static void tables_need_room_only_where_there_are_any(void)
+TEST(tables_need_room_only_where_there_are_any)
 {
 	struct reuse reuse = ring(8 * LINES, 1 << 20);
 
@@ -110,7 +110,7 @@ static void tables_need_room_only_where_there_are_any(void)
 	check_within_a_step(evicted_after(&reuse, true), LINES / 2);
 }
 
-static void a_smaller_sample_and_an_older_one_say_the_same(void)
+TEST(a_smaller_sample_and_an_older_one_say_the_same)
 {
 	struct reuse reuse = ring(4 * LINES, 1 << 20);
 	const uint64_t before = evicted_after(&reuse, false);
@@ -123,7 +123,7 @@ static void a_smaller_sample_and_an_older_one_say_the_same(void)
 	check_within_a_step(evicted_after(&reuse, false), before);
 }
 
-static void ages_are_those_of_lines_not_seen_since(void)
+TEST(ages_are_those_of_lines_not_seen_since)
 {
 	struct reuse reuse = { .span = 1000, .sampled = 1 };
 
@@ -174,7 +174,7 @@ static uint32_t there(struct rig *rig)
 	return count;
 }
 
-static void the_last_level_has_what_its_age_allows(void)
+TEST(the_last_level_has_what_its_age_allows)
 {
 	const struct reuse fits = ring(LINES / 2, 1 << 20), four = ring(4 * LINES, 1 << 20);
 	struct rig *rig = in_ring(&fits, 0);
@@ -192,7 +192,7 @@ static void the_last_level_has_what_its_age_allows(void)
 	drop_rig(rig);
 }
 
-static void tables_never_read_before_are_in_memory(void)
+TEST(tables_never_read_before_are_in_memory)
 {
 	const struct reuse fits = ring(LINES / 2, 1 << 20);
 	struct rig *rig = in_ring(&fits, 0);
@@ -206,7 +206,7 @@ static void tables_never_read_before_are_in_memory(void)
 }
 
 /* That a line came along with its neighbour does not make it younger. */
-static void neighbours_brought_along_are_no_younger(void)
+TEST(neighbours_brought_along_are_no_younger)
 {
 	const struct reuse four = ring(4 * LINES, 1 << 20);
 	struct rig *rig = in_ring(&four, 0);
@@ -222,21 +222,4 @@ static void neighbours_brought_along_are_no_younger(void)
 	drop_rig(rig);
 }
 
-static const struct check_test tests[] = {
-	{ "a ring fits, or is evicted when the cache is full",
-	  a_ring_fits_or_is_evicted_when_the_cache_is_full },
-	{ "what is kept of a ring is what fits", what_is_kept_of_a_ring_is_what_fits },
-	{ "what is kept of random lines is what fits", what_is_kept_of_random_lines_is_what_fits },
-	{ "what is kept leaves room for the rest", what_is_kept_leaves_room_for_the_rest },
-	{ "lines that never come back fill it, but are not kept",
-	  lines_that_never_come_back_fill_it_but_are_not_kept },
-	{ "tables need room only where there are any", tables_need_room_only_where_there_are_any },
-	{ "a smaller sample and an older one say the same",
-	  a_smaller_sample_and_an_older_one_say_the_same },
-	{ "ages are those of lines not seen since", ages_are_those_of_lines_not_seen_since },
-	{ "the last level has what its age allows", the_last_level_has_what_its_age_allows },
-	{ "tables never read before are in memory", tables_never_read_before_are_in_memory },
-	{ "neighbours brought along are no younger", neighbours_brought_along_are_no_younger },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

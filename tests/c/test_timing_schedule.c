@@ -24,7 +24,7 @@ static uint64_t begin(const struct schedule *schedule, uint64_t number)
 	return schedule->origin + number * schedule->period;
 }
 
-static void each_period_has_one_window(void)
+TEST(each_period_has_one_window)
 {
 	struct schedule schedule = started();
 	uint64_t now = ORIGIN;
@@ -38,7 +38,7 @@ static void each_period_has_one_window(void)
 }
 
 /* Of what a window may begin at, each tenth is chosen about equally often. */
-static void windows_are_anywhere_in_their_period(void)
+TEST(windows_are_anywhere_in_their_period)
 {
 	struct schedule schedule = started();
 	unsigned tenths[10] = { 0 };
@@ -53,7 +53,7 @@ static void windows_are_anywhere_in_their_period(void)
 }
 
 /* A window that lasted beyond its period costs those that it covered. */
-static void what_has_passed_is_skipped(void)
+TEST(what_has_passed_is_skipped)
 {
 	struct schedule schedule = started();
 	const uint64_t now = begin(&schedule, 7) + PERIOD / 2;
@@ -67,7 +67,7 @@ static void what_has_passed_is_skipped(void)
 }
 
 /* A window may fill its period: then there is one place for it. */
-static void a_window_may_fill_its_period(void)
+TEST(a_window_may_fill_its_period)
 {
 	struct schedule schedule;
 
@@ -78,7 +78,7 @@ static void a_window_may_fill_its_period(void)
 }
 
 /* After doubling, the windows that stay are one for each longer period, as are those to come. */
-static void doubling_keeps_one_window_of_two(void)
+TEST(doubling_keeps_one_window_of_two)
 {
 	struct schedule schedule = started();
 	uint64_t opens[64], numbers[64], remainder, now = ORIGIN, kept = 0;
@@ -105,7 +105,7 @@ static void doubling_keeps_one_window_of_two(void)
 }
 
 /* Which of two stays is chosen at random, too: no rhythm of the program's fits. */
-static void either_of_two_may_stay(void)
+TEST(either_of_two_may_stay)
 {
 	struct schedule schedule = started();
 	uint64_t remainders = 0;
@@ -115,7 +115,7 @@ static void either_of_two_may_stay(void)
 	CHECK(remainders > 4 && remainders < 28);
 }
 
-static void runs_are_alike(void)
+TEST(runs_are_alike)
 {
 	struct schedule one = started(), other = started();
 	uint64_t now = ORIGIN;
@@ -128,14 +128,4 @@ static void runs_are_alike(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "each period has one window", each_period_has_one_window },
-	{ "windows are anywhere in their period", windows_are_anywhere_in_their_period },
-	{ "what has passed is skipped", what_has_passed_is_skipped },
-	{ "a window may fill its period", a_window_may_fill_its_period },
-	{ "doubling keeps one window of two", doubling_keeps_one_window_of_two },
-	{ "either of two may stay", either_of_two_may_stay },
-	{ "runs are alike", runs_are_alike },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -15,7 +15,7 @@ static void store(struct rig *rig, uint64_t address, ticks data_ready)
 	core_store(&rig->core, address, 0, data_ready);
 }
 
-static void loads_get_what_was_stored(void)
+TEST(loads_get_what_was_stored)
 {
 	struct timing_config config = plain_config();
 	const ticks known = CYCLES(50);
@@ -35,7 +35,7 @@ static void loads_get_what_was_stored(void)
 }
 
 /* What left the buffer is in the cache, or not. */
-static void stores_are_not_remembered_for_ever(void)
+TEST(stores_are_not_remembered_for_ever)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -49,7 +49,7 @@ static void stores_are_not_remembered_for_ever(void)
 	drop_rig(rig);
 }
 
-static void a_store_holds_nothing_up(void)
+TEST(a_store_holds_nothing_up)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -60,7 +60,7 @@ static void a_store_holds_nothing_up(void)
 	drop_rig(rig);
 }
 
-static void a_store_waits_for_its_translation(void)
+TEST(a_store_waits_for_its_translation)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -72,7 +72,7 @@ static void a_store_waits_for_its_translation(void)
 }
 
 /* Before, it might be on a path that is not taken. */
-static void a_store_goes_to_its_line_once_it_left(void)
+TEST(a_store_goes_to_its_line_once_it_left)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -86,7 +86,7 @@ static void a_store_goes_to_its_line_once_it_left(void)
 	drop_rig(rig);
 }
 
-static void stores_go_in_order(void)
+TEST(stores_go_in_order)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -99,7 +99,7 @@ static void stores_go_in_order(void)
 	drop_rig(rig);
 }
 
-static void stores_are_bounded_by_their_buffer(void)
+TEST(stores_are_bounded_by_their_buffer)
 {
 	struct timing_config config = plain_config();
 	const uint64_t n = 1600;
@@ -140,22 +140,10 @@ static ticks fenced(bool load_before)
 	return time;
 }
 
-static void nothing_overlaps_a_fence(void)
+TEST(nothing_overlaps_a_fence)
 {
 	CHECK(about(fenced(false), 2 * MEMORY, FEW));
 	CHECK(about(fenced(true), 2 * MEMORY, FEW));
 }
 
-static const struct check_test tests[] = {
-	{ "loads get what was stored", loads_get_what_was_stored },
-	{ "stores are not remembered for ever", stores_are_not_remembered_for_ever },
-	{ "a store holds nothing up", a_store_holds_nothing_up },
-	{ "a store waits for its translation", a_store_waits_for_its_translation },
-	{ "a store goes to its line once it left the window",
-	  a_store_goes_to_its_line_once_it_left },
-	{ "stores go in order", stores_go_in_order },
-	{ "stores are bounded by their buffer", stores_are_bounded_by_their_buffer },
-	{ "nothing overlaps a fence", nothing_overlaps_a_fence },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

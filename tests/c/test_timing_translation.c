@@ -7,7 +7,7 @@
 /* What one entry of a page directory covers. */
 #define BASE_TABLE ((uint64_t)512 << BASE_SHIFT)
 
-static void without_a_miss_it_takes_no_time(void)
+TEST(without_a_miss_it_takes_no_time)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -19,7 +19,7 @@ static void without_a_miss_it_takes_no_time(void)
 	drop_rig(rig);
 }
 
-static void a_second_level_hit_takes_its_cycles(void)
+TEST(a_second_level_hit_takes_its_cycles)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -40,7 +40,7 @@ static void a_second_level_hit_takes_its_cycles(void)
 	drop_rig(rig);
 }
 
-static void a_walk_reads_through_the_caches(void)
+TEST(a_walk_reads_through_the_caches)
 {
 	struct timing_config config = plain_config();
 
@@ -62,7 +62,7 @@ static void a_walk_reads_through_the_caches(void)
 	}
 }
 
-static void reads_cost_more_with_distance(void)
+TEST(reads_cost_more_with_distance)
 {
 	struct timing_config config = plain_config();
 	ticks near, from_l2, from_l3, far;
@@ -96,7 +96,7 @@ static void reads_cost_more_with_distance(void)
 	drop_rig(rig);
 }
 
-static void directories_are_remembered(void)
+TEST(directories_are_remembered)
 {
 	struct timing_config config = plain_config();
 
@@ -117,7 +117,7 @@ static void directories_are_remembered(void)
 }
 
 /* The one used longest ago is forgotten. */
-static void directories_are_kept_by_use(void)
+TEST(directories_are_kept_by_use)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
@@ -133,7 +133,7 @@ static void directories_are_kept_by_use(void)
 	drop_rig(rig);
 }
 
-static void each_size_has_its_cycles(void)
+TEST(each_size_has_its_cycles)
 {
 	struct timing_config config = plain_config();
 
@@ -158,7 +158,7 @@ static void each_size_has_its_cycles(void)
 	}
 }
 
-static void each_read_takes_its_cycles(void)
+TEST(each_read_takes_its_cycles)
 {
 	struct timing_config config = plain_config();
 
@@ -173,7 +173,7 @@ static void each_read_takes_its_cycles(void)
 	}
 }
 
-static void a_page_that_is_being_walked_is_waited_for(void)
+TEST(a_page_that_is_being_walked_is_waited_for)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
@@ -211,7 +211,7 @@ static ticks all_at_once(const struct timing_config *config, uint64_t walks)
 }
 
 /* Some of the cycles that a walker is busy for pass before the address is known. */
-static void a_part_of_the_walkers_time_is_waited_for(void)
+TEST(a_part_of_the_walkers_time_is_waited_for)
 {
 	struct timing_config config = plain_config();
 	ticks alone, waited;
@@ -231,7 +231,7 @@ static void a_part_of_the_walkers_time_is_waited_for(void)
 	CHECK_EQUAL(waited - all_at_once(&config, 100), CYCLES(96));
 }
 
-static void walkers_walk_at_once(void)
+TEST(walkers_walk_at_once)
 {
 	struct timing_config config = plain_config();
 	const uint64_t walks = 400;
@@ -250,19 +250,4 @@ static void walkers_walk_at_once(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "without a miss it takes no time", without_a_miss_it_takes_no_time },
-	{ "a second-level hit takes its cycles", a_second_level_hit_takes_its_cycles },
-	{ "a walk reads through the caches", a_walk_reads_through_the_caches },
-	{ "reads cost more with distance", reads_cost_more_with_distance },
-	{ "directories are remembered", directories_are_remembered },
-	{ "directories are kept by use", directories_are_kept_by_use },
-	{ "each size of pages has its cycles", each_size_has_its_cycles },
-	{ "a part of the walker's time is waited for", a_part_of_the_walkers_time_is_waited_for },
-	{ "each of its reads has its cycles", each_read_takes_its_cycles },
-	{ "a page that is being walked is waited for",
-	  a_page_that_is_being_walked_is_waited_for },
-	{ "walkers walk at once, and no more than they are", walkers_walk_at_once },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -42,7 +42,7 @@ static ticks chain(struct rig *rig, unsigned walks_every)
 	return all_left(rig);
 }
 
-static void nothing_is_paid_without_misses(void)
+TEST(nothing_is_paid_without_misses)
 {
 	struct rig *rig = start(false);
 
@@ -51,7 +51,7 @@ static void nothing_is_paid_without_misses(void)
 	drop_rig(rig);
 }
 
-static void a_chain_pays_what_its_walks_take(void)
+TEST(a_chain_pays_what_its_walks_take)
 {
 	struct rig *rig = start(false);
 	ticks without = chain(rig, 0), with;
@@ -68,7 +68,7 @@ static void a_chain_pays_what_its_walks_take(void)
 	drop_rig(rig);
 }
 
-static void the_page_size_is_reported(void)
+TEST(the_page_size_is_reported)
 {
 	struct rig *rig = start(true);
 
@@ -78,7 +78,7 @@ static void the_page_size_is_reported(void)
 	drop_rig(rig);
 }
 
-static void what_overlaps_is_paid_once(void)
+TEST(what_overlaps_is_paid_once)
 {
 	struct rig *rig = start(false);
 	ticks end;
@@ -94,11 +94,4 @@ static void what_overlaps_is_paid_once(void)
 	drop_rig(rig);
 }
 
-static const struct check_test tests[] = {
-	{ "nothing is paid without misses", nothing_is_paid_without_misses },
-	{ "a chain pays what its walks take", a_chain_pays_what_its_walks_take },
-	{ "the page size is reported", the_page_size_is_reported },
-	{ "what overlaps is paid once", what_overlaps_is_paid_once },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -114,7 +114,7 @@ static void learn(struct story *story)
 	core_instruction(&story->rig->core);
 }
 
-static void paths_converge_where_both_lead(void)
+TEST(paths_converge_where_both_lead)
 {
 	struct story *story = make_story();
 
@@ -144,7 +144,7 @@ static ticks time_of_round(struct story *story)
 	return all_left(story->rig) - start;
 }
 
-static void loads_after_convergence_start_early(void)
+TEST(loads_after_convergence_start_early)
 {
 	struct story *known = make_story(), *unknown = make_story();
 	ticks together, apart;
@@ -166,7 +166,7 @@ static void loads_after_convergence_start_early(void)
 	drop_story(unknown);
 }
 
-static void what_the_wrong_path_leaves_alone_is_not_waited_for(void)
+TEST(what_the_wrong_path_leaves_alone_is_not_waited_for)
 {
 	struct story *known = make_story(), *unknown = make_story();
 
@@ -181,7 +181,7 @@ static void what_the_wrong_path_leaves_alone_is_not_waited_for(void)
 	drop_story(unknown);
 }
 
-static void unknown_paths_bring_nothing(void)
+TEST(unknown_paths_bring_nothing)
 {
 	struct story *story = make_story();
 
@@ -192,13 +192,4 @@ static void unknown_paths_bring_nothing(void)
 	drop_story(story);
 }
 
-static const struct check_test tests[] = {
-	{ "paths converge where both lead", paths_converge_where_both_lead },
-	{ "loads wait for what a wrong path has changed",
-	  loads_after_convergence_start_early },
-	{ "what a wrong path leaves alone is not waited for",
-	  what_the_wrong_path_leaves_alone_is_not_waited_for },
-	{ "paths that were never executed bring nothing", unknown_paths_bring_nothing },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

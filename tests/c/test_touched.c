@@ -30,7 +30,7 @@ static struct touched make(void)
 	return touched;
 }
 
-static void pages_count_once(void)
+TEST(pages_count_once)
 {
 	struct touched touched = make();
 
@@ -44,7 +44,7 @@ static void pages_count_once(void)
 	free(touched.records);
 }
 
-static void the_table_grows(void)
+TEST(the_table_grows)
 {
 	struct touched touched = make();
 	const uint64_t regions = 5000;
@@ -59,7 +59,7 @@ static void the_table_grows(void)
 	free(touched.records);
 }
 
-static void reset_forgets(void)
+TEST(reset_forgets)
 {
 	struct touched touched = make();
 
@@ -71,7 +71,7 @@ static void reset_forgets(void)
 	free(touched.records);
 }
 
-static void no_memory_is_reported(void)
+TEST(no_memory_is_reported)
 {
 	struct touched touched = make();
 
@@ -82,11 +82,4 @@ static void no_memory_is_reported(void)
 	free(touched.records);
 }
 
-static const struct check_test tests[] = {
-	{ "pages count once", pages_count_once },
-	{ "the table grows", the_table_grows },
-	{ "reset forgets", reset_forgets },
-	{ "no memory is reported", no_memory_is_reported },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

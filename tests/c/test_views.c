@@ -95,14 +95,14 @@ static void compare_with_naive(bool filter)
 	free(naive);
 }
 
-static void views_agree_with_the_naive_model(void)
+TEST(views_agree_with_the_naive_model)
 {
 	compare_with_naive(true);
 	compare_with_naive(false);
 }
 
 /* The machine at hand must not notice who watches. */
-static void watchers_change_nothing(void)
+TEST(watchers_change_nothing)
 {
 	const uint64_t start = state;
 	struct rig *alone = make_rig(&at_hand, NULL, 0, true), *watched;
@@ -136,7 +136,7 @@ static void tell(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
 	reported[view][walk]++;
 }
 
-static void each_miss_is_reported_for_each_view(void)
+TEST(each_miss_is_reported_for_each_view)
 {
 	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, ALL, true);
 
@@ -171,7 +171,7 @@ static bool never_backed(uint64_t address, uint32_t shift)
 }
 
 /* Where no page of 1 GiB can be one, each machine misses as on its own base pages. */
-static void the_rest_misses_as_alike_machines_do(void)
+TEST(the_rest_misses_as_alike_machines_do)
 {
 	const struct tlb_view_config twins[] = {
 		{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
@@ -199,12 +199,4 @@ static void the_rest_misses_as_alike_machines_do(void)
 	drop_rig(rig);
 }
 
-static const struct check_test tests[] = {
-	{ "the rest misses as alike machines do",
-	  the_rest_misses_as_alike_machines_do },
-	{ "views agree with the naive model", views_agree_with_the_naive_model },
-	{ "watchers change nothing", watchers_change_nothing },
-	{ "each miss is reported for each view", each_miss_is_reported_for_each_view },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

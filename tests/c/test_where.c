@@ -30,7 +30,7 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		wrong++;
 }
 
-static void each_miss_has_its_reference(void)
+TEST(each_miss_has_its_reference)
 {
 	void *memory = malloc(tlb_model_bytes(&small));
 	uint64_t batched = 0;
@@ -60,8 +60,4 @@ static void each_miss_has_its_reference(void)
 	free(memory);
 }
 
-static const struct check_test tests[] = {
-	{ "each miss has its reference", each_miss_has_its_reference },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -72,7 +72,7 @@ static bool can_answer(void)
 	return waitpid(child, &status, 0) == child && status == 0;
 }
 
-static void test_arms_are_measured_with_their_calls(void)
+TEST(arms_are_measured_with_their_calls)
 {
 	const struct arms_options options = {
 		.slices = 2, .huge_page_bytes = UINT64_C(2) << 20, .time_ns = 60000 * MS,
@@ -105,7 +105,7 @@ static void test_arms_are_measured_with_their_calls(void)
 	end_unnoticed(&injected, &copy, &recording);
 }
 
-static void test_another_call_ends_it(void)
+TEST(another_call_ends_it)
 {
 	struct recording recording, other;
 	struct answers state = { .marks = 0 };
@@ -132,7 +132,7 @@ static void test_another_call_ends_it(void)
 	end_unnoticed(&injected, &copy, &recording);
 }
 
-static void test_what_answers_take_is_measured(void)
+TEST(what_answers_take_is_measured)
 {
 	struct recording recording, other;
 	struct answers state = { .marks = 0 };
@@ -161,7 +161,7 @@ static void test_what_answers_take_is_measured(void)
 	end_unnoticed(&injected, &copy, &recording);
 }
 
-static void test_an_arm_that_makes_no_call_is_given_up(void)
+TEST(an_arm_that_makes_no_call_is_given_up)
 {
 	struct recording recording, other;
 	struct answers state = { .marks = 0 };
@@ -186,11 +186,4 @@ static void test_an_arm_that_makes_no_call_is_given_up(void)
 	end_unnoticed(&injected, &copy, &recording);
 }
 
-static const struct check_test tests[] = {
-	{ "arms are measured with their calls", test_arms_are_measured_with_their_calls },
-	{ "another call ends it", test_another_call_ends_it },
-	{ "what answers take is measured", test_what_answers_take_is_measured },
-	{ "an arm that makes no call is given up", test_an_arm_that_makes_no_call_is_given_up },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

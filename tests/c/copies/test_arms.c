@@ -51,7 +51,7 @@ static bool can_collapse(void)
 	return can;
 }
 
-static void test_arms_do_the_same_work(void)
+TEST(arms_do_the_same_work_on_their_pages)
 {
 	struct slice_rows rows = { 0 };
 	struct injected injected;
@@ -104,7 +104,7 @@ static const char *outcome_of(void (*program)(int), int64_t *call)
 	return outcome;
 }
 
-static void test_what_cannot_be_measured_has_its_reason(void)
+TEST(what_cannot_be_measured_has_its_reason)
 {
 	int64_t call = 0;
 
@@ -114,7 +114,7 @@ static void test_what_cannot_be_measured_has_its_reason(void)
 	CHECK_EQUAL(call, 72);	/* fcntl */
 }
 
-static void test_an_arm_that_is_killed_is_gone(void)
+TEST(an_arm_that_is_killed_is_gone)
 {
 	struct arm_stretch stretch;
 	struct injected injected;
@@ -146,7 +146,7 @@ static void write_pages(const struct arm *arm, uint64_t value)
 	}
 }
 
-static void test_what_the_pilot_wrote_is_compared(void)
+TEST(what_the_pilot_wrote_is_compared)
 {
 	struct arm_difference found;
 	struct page_runs pages = { 0 }, written = { 0 };
@@ -192,7 +192,7 @@ static void test_what_the_pilot_wrote_is_compared(void)
 }
 
 /* What arms have already is not prepared again. */
-static void test_new_pages_are_known(void)
+TEST(new_pages_are_known)
 {
 	struct page_run now[] = { { 0, 1, 0, 9, 3 }, { 2, 4, 0, 9, 3 }, { 6, 8, 0, 9, 3 } };
 	struct page_run then[] = { { 0, 1, 0, 9, 3 }, { 2, 3, 0, 9, 3 }, { 5, 8, 0, 9, 3 } };
@@ -216,7 +216,7 @@ static void test_new_pages_are_known(void)
 }
 
 /* A slice more would end after the time: the fewest do. */
-static void test_little_time_is_for_the_fewest_slices(void)
+TEST(little_time_is_for_the_fewest_slices)
 {
 	struct arms_options short_of_time = options;
 	struct slice_rows rows = { 0 };
@@ -234,13 +234,4 @@ static void test_little_time_is_for_the_fewest_slices(void)
 	end(&injected, &copy);
 }
 
-static const struct check_test tests[] = {
-	{ "arms do the same work on their pages", test_arms_do_the_same_work },
-	{ "what cannot be measured has its reason", test_what_cannot_be_measured_has_its_reason },
-	{ "what the pilot wrote is compared", test_what_the_pilot_wrote_is_compared },
-	{ "new pages are known", test_new_pages_are_known },
-	{ "little time is for the fewest slices", test_little_time_is_for_the_fewest_slices },
-	{ "an arm that is killed is gone", test_an_arm_that_is_killed_is_gone },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -26,7 +26,7 @@ static uint64_t run(struct budget *budget, uint64_t cpu_ns, uint64_t pause_ns, u
 	}
 }
 
-static void test_fraction(void)
+TEST(copies_cost_no_more_than_their_share)
 {
 	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 60 * SECOND, 14000000, 5000);
@@ -37,7 +37,7 @@ static void test_fraction(void)
 	CHECK((double)budget.spent_ns <= 0.055 * 60 * (double)SECOND);
 }
 
-static void test_short_program(void)
+TEST(a_short_program_is_copied_too)
 {
 	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 3 * SECOND / 2, 5000000, 1000);
@@ -48,7 +48,7 @@ static void test_short_program(void)
 }
 
 /* Cheap ones are not taken without end: each tells less than the one before. */
-static void test_many(void)
+TEST(cheap_copies_are_not_taken_without_end)
 {
 	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 1000 * SECOND, 100000, 0);
@@ -57,7 +57,7 @@ static void test_many(void)
 	CHECK(copies <= 1000);
 }
 
-static void test_nothing(void)
+TEST(without_a_budget_there_is_no_copy)
 {
 	const struct budget budget = { .fraction = 0 };
 
@@ -65,7 +65,7 @@ static void test_nothing(void)
 }
 
 /* A copy was more expensive than foreseen: the next one has to wait. */
-static void test_debt(void)
+TEST(what_was_too_dear_is_made_up_for)
 {
 	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	const struct copy_cost dear = { SECOND, 0, 512 * MEBIBYTE };
@@ -77,7 +77,7 @@ static void test_debt(void)
 }
 
 /* Memory makes a copy dear, not what its worker does. */
-static void test_work(void)
+TEST(a_worker_costs_the_same_however_large_the_program_is)
 {
 	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	const struct copy_cost small = { SECOND / 1000, 0, 32 * MEBIBYTE };
@@ -89,7 +89,7 @@ static void test_work(void)
 	CHECK(budget_predict(&budget, 1024 * MEBIBYTE) <= 63 * SECOND / 1000);
 }
 
-static void test_number(void)
+TEST(a_number_of_copies_is_not_exceeded_nor_used_up)
 {
 	struct budget even = { .most_copies = 50, .expected_cpu_ns = 10 * SECOND };
 	struct budget open = { .most_copies = 100 };
@@ -102,7 +102,7 @@ static void test_number(void)
 }
 
 /* Weighted by the strata's lengths, each tenth of the time has its share, whatever grows. */
-static void test_same_chance(void)
+TEST(all_cpu_time_has_the_same_chance)
 {
 	const uint64_t tenth = SECOND;
 	double share[10] = { 0 };
@@ -130,15 +130,4 @@ static void test_same_chance(void)
 	}
 }
 
-static const struct check_test tests[] = {
-	{ "copies cost no more than their share", test_fraction },
-	{ "a short program is copied, too", test_short_program },
-	{ "cheap copies are not taken without end", test_many },
-	{ "without a budget there is no copy", test_nothing },
-	{ "what was too dear is made up for", test_debt },
-	{ "a worker costs the same, however large the program is", test_work },
-	{ "a number of copies is not exceeded, nor used up", test_number },
-	{ "all CPU time has the same chance", test_same_chance },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

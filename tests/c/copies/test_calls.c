@@ -33,7 +33,7 @@ static enum call_verdict decide(struct copy *copy, long call, uint64_t first, ui
 
 #define DECIDE(...) decide(&copy, __VA_ARGS__, &result)
 
-static void test_mappings(void)
+TEST(calls_that_change_mappings)
 {
 	struct copy copy = { .pid = 0 };
 	const uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -53,7 +53,7 @@ static void test_mappings(void)
 }
 
 /* Whatever a call would do to memory that was shared, it is not made. */
-static void test_what_was_shared(void)
+TEST(calls_on_memory_that_was_shared)
 {
 	static const long numbers[] = { SYS_munmap, SYS_mprotect, SYS_mremap };
 	struct copy copy = { .pid = 0 };
@@ -73,7 +73,7 @@ static void test_what_was_shared(void)
 }
 
 /* Of private memory, too, since it may be a file's. */
-static void test_advice(void)
+TEST(advice_that_reaches_others)
 {
 	static const int private[] = { MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_DONTNEED,
 				       MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,
@@ -90,7 +90,7 @@ static void test_advice(void)
 		CHECK_EQUAL(DECIDE(SYS_madvise, 4096, 4096, (uint64_t)public[i], 0), CALL_ENDS);
 }
 
-static void test_others(void)
+TEST(calls_that_are_answered_made_and_not_made)
 {
 	struct copy copy = { .program = 17, .thread = 18 };
 	long long result;
@@ -107,7 +107,7 @@ static void test_others(void)
 }
 
 /* It never sleeps, and wakes nobody. */
-static void test_futex(void)
+TEST(futexes)
 {
 	const struct user_regs_struct start = traced_registers(WORLD_LOW);
 	const uint32_t value = 7;
@@ -128,12 +128,4 @@ static void test_futex(void)
 	copy_kill(&copy);
 }
 
-static const struct check_test tests[] = {
-	{ "calls that change mappings", test_mappings },
-	{ "calls on memory that was shared", test_what_was_shared },
-	{ "advice that reaches others", test_advice },
-	{ "calls that are answered, made and not made", test_others },
-	{ "futexes", test_futex },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -124,19 +124,19 @@ CODE(independent, "add $1, %rax\n add $1, %rbx\n add $1, %rcx\n add $1, %rdx");
 CODE(dependent, "add %rdx, %rax\n add %rax, %rbx\n add %rbx, %rcx\n add %rcx, %rdx");
 CODE(moves, "mov %rax, %rbx\n mov %rbx, %rcx\n mov %rcx, %rax\n add $1, %rax");
 
-static void chains_take_their_latencies(void)
+TEST(chains_take_their_latencies)
 {
 	TAKES(multiply, 3);
 	TAKES(multiply_twice, 6);
 	TAKES(dependent, 4);
 }
 
-static void independent_instructions_take_the_width(void)
+TEST(independent_instructions_take_the_width)
 {
 	TAKES(independent, 1);
 }
 
-static void moves_are_renamed(void)
+TEST(moves_are_renamed)
 {
 	TAKES(moves, 1);
 }
@@ -148,7 +148,7 @@ CODE(all_ones, "vpcmpeqd %ymm0, %ymm0, %ymm0\n vmulpd %ymm0, %ymm0, %ymm0");
 CODE(not_zeroed, "xor %al, %al\n imul %rax, %rax");
 CODE(two_registers, "xor %ebx, %eax\n imul %rax, %rax");
 
-static void zero_idioms_break_chains(void)
+TEST(zero_idioms_break_chains)
 {
 	TAKES(zeroed, .5);
 	TAKES(zeroed_vector, .5);
@@ -168,7 +168,7 @@ CODE(convert_zeroed, "pxor %xmm0, %xmm0\n cvtsi2sd %rax, %xmm0");
 CODE(scalar_load, "movsd (%rdi), %xmm0\n mulsd %xmm0, %xmm0");
 CODE(packed, "sqrtpd %xmm1, %xmm0\n mulpd %xmm0, %xmm0");
 
-static void parts_of_registers_merge(void)
+TEST(parts_of_registers_merge)
 {
 	TAKES(byte_write, 3);
 	TAKES(word_write, 3);
@@ -188,7 +188,7 @@ CODE(load_vector, "movq (%rdi), %xmm0\n addpd %xmm0, %xmm1");
 CODE(to_general, "movq %xmm0, %rax\n movq %rax, %xmm0");
 CODE(between_vectors, "movq %xmm0, %xmm1\n movq %xmm1, %xmm0\n paddd %xmm0, %xmm0");
 
-static void loads_take_the_cache(void)
+TEST(loads_take_the_cache)
 {
 	TAKES(chase, 4);
 	TAKES(chase_by_index, 4);
@@ -204,7 +204,7 @@ CODE(counted, "add %rcx, %rax\n add %rcx, %rbx\n add %rcx, %rdx\n dec %rdi\n jnz
 CODE(compared, "cmp %rcx, %rax\n jne compared");
 CODE(not_fused, "add %rcx, %rax\n add %rcx, %rbx\n shr %rdi\n jnz not_fused");
 
-static void compares_fuse_with_branches(void)
+TEST(compares_fuse_with_branches)
 {
 	TAKES(counted, 1);
 	TAKES(compared, .25);
@@ -215,7 +215,7 @@ CODE(carries, "adc $0, %rax\n adc $0, %rbx");
 CODE(carry_kept, "inc %rax\n adc $0, %rbx");
 CODE(flags_cut, "imul %rax, %rax\n cmp %rcx, %rdx\n adc $0, %rsi");
 
-static void flags_are_values(void)
+TEST(flags_are_values)
 {
 	TAKES(carries, 2);
 	/* INC leaves the carry alone. */
@@ -227,7 +227,7 @@ static void flags_are_values(void)
 CODE(pushes, "push %rax\n pop %rbx\n pop %rcx\n pop %rdx");
 CODE(stack_moved, "sub $8, %rsp\n add $8, %rsp");
 
-static void the_stack_pointer_is_renamed(void)
+TEST(the_stack_pointer_is_renamed)
 {
 	TAKES(pushes, 1);
 	TAKES(stack_moved, 2);
@@ -240,7 +240,7 @@ CODE(zeroed_by_mask, "vmulpd %zmm1, %zmm2, %zmm0{%k1}{z}");
 CODE(fused_multiply, "vfmadd231pd %ymm1, %ymm2, %ymm0");
 CODE(carryless, "pclmulqdq $0, %xmm1, %xmm0");
 
-static void results_wait_for_all_inputs(void)
+TEST(results_wait_for_all_inputs)
 {
 	TAKES(address, 1);
 	TAKES(selected, 1);
@@ -253,7 +253,7 @@ static void results_wait_for_all_inputs(void)
 CODE(indirect, "jmp *%rax");
 CODE(through_memory, "call *(%rdi)");
 
-static void targets_are_values(void)
+TEST(targets_are_values)
 {
 	struct decoded_block *block = decode(indirect, indirect_past);
 	struct timed_block *timed = dataflow_of(&block->code, block->decoded);
@@ -293,7 +293,7 @@ CODE(added, "incq (%rdi)");
 CODE(exchanged_registers, "xchg %rax, %rbx");
 CODE(fenced, "mfence");
 
-static void locks_are_fences(void)
+TEST(locks_are_fences)
 {
 	CHECK(HAS(locked, OP_FENCE) > 0);
 	CHECK(HAS(exchanged, OP_FENCE) > 0);
@@ -308,7 +308,7 @@ CODE(copied, "rep movsb");
 CODE(filled, "rep stosq");
 CODE(largest, "vmovupd (%rdi), %zmm0\n vmovupd %zmm0, (%rsi)");
 
-static void strings_load_and_store(void)
+TEST(strings_load_and_store)
 {
 	CHECK_EQUAL(HAS(copied, OP_LOAD), 1);
 	CHECK_EQUAL(HAS(copied, OP_STORE), 1);
@@ -340,7 +340,7 @@ static ticks string_time(const uint8_t *start, const uint8_t *past, uint64_t lin
 	return time;
 }
 
-static void strings_access_all_their_lines(void)
+TEST(strings_access_all_their_lines)
 {
 	/* Streams are prefetched: a store a cycle remains. */
 	const ticks copied_time = string_time(copied, copied_past, 1024);
@@ -353,7 +353,7 @@ static void strings_access_all_their_lines(void)
 
 CODE(through_stack, "mov %rax, (%rdi)\n mov (%rdi), %rax");
 
-static void stores_are_forwarded(void)
+TEST(stores_are_forwarded)
 {
 	const uint64_t addresses[MOST_REFERENCES] = { 0x10000, 0x10000 };
 
@@ -361,22 +361,4 @@ static void stores_are_forwarded(void)
 	CHECK(hundredths(through_stack, through_stack_past, addresses) >= 390);
 }
 
-static const struct check_test tests[] = {
-	{ "chains take their latencies", chains_take_their_latencies },
-	{ "independent instructions take the width", independent_instructions_take_the_width },
-	{ "moves are renamed", moves_are_renamed },
-	{ "zero idioms break chains", zero_idioms_break_chains },
-	{ "parts of registers merge", parts_of_registers_merge },
-	{ "loads take the cache", loads_take_the_cache },
-	{ "compares fuse with branches", compares_fuse_with_branches },
-	{ "flags are values", flags_are_values },
-	{ "the stack pointer is renamed", the_stack_pointer_is_renamed },
-	{ "results wait for all inputs", results_wait_for_all_inputs },
-	{ "targets are values", targets_are_values },
-	{ "locks are fences", locks_are_fences },
-	{ "strings load and store", strings_load_and_store },
-	{ "strings access all their lines", strings_access_all_their_lines },
-	{ "stores are forwarded", stores_are_forwarded },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

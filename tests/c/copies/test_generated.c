@@ -160,7 +160,7 @@ static bool run_case(uint64_t seed, struct forms *forms)
 	return same;
 }
 
-static void test_cases(void)
+TEST(random_instructions_single_stepped_and_translated)
 {
 	static struct forms forms;
 	unsigned different = 0;
@@ -178,9 +178,6 @@ static void test_cases(void)
 	CHECK(forms.instructions > cases * (INSTRUCTIONS / 2));
 }
 
-static const struct check_test tests[] = {
-	{ "random instructions, single-stepped and translated", test_cases },
-};
 
 int main(int argc, char **argv)
 {
@@ -189,5 +186,5 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		cases = (unsigned)strtoul(argv[2], NULL, 0);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	return check_run(tests, sizeof(tests) / sizeof(tests[0]));
+	return check_run();
 }

@@ -65,19 +65,19 @@ static bool lacks(uint64_t resident_bytes, const char *what)
 	return word && !strcmp(word, what);
 }
 
-static void test_plenty(void)
+TEST(where_there_is_plenty_nothing_is_lacking)
 {
 	plenty();
 	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
 }
 
-static void test_memory_of_the_machine(void)
+TEST(memory_of_the_machine)
 {
 	plenty();
 	CHECK(lacks(17000 * MEBIBYTE, "refused-memory"));
 }
 
-static void test_memory_of_the_programs_cgroup(void)
+TEST(memory_of_the_programs_cgroup_not_of_ours)
 {
 	plenty();
 	put("/sys/fs/cgroup/containers/one/memory.max", "268435456\n");
@@ -91,7 +91,7 @@ static void test_memory_of_the_programs_cgroup(void)
 	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
 }
 
-static void test_processes_of_the_cgroup_and_of_those_above(void)
+TEST(processes_of_the_cgroup_and_of_those_above)
 {
 	plenty();
 	put("/sys/fs/cgroup/containers/one/pids.max", "20\n");
@@ -103,7 +103,7 @@ static void test_processes_of_the_cgroup_and_of_those_above(void)
 }
 
 /* Of the program's user alone, even if we are root. */
-static void test_processes_of_the_user(void)
+TEST(processes_of_the_programs_user)
 {
 	plenty();
 	put("/proc/loadavg", "0.1 0.1 0.1 1/500 4711\n");
@@ -120,7 +120,7 @@ static void test_processes_of_the_user(void)
 	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
 }
 
-static void test_strict_overcommit(void)
+TEST(memory_that_was_promised)
 {
 	plenty();
 	put("/proc/sys/vm/overcommit_memory", "2\n");
@@ -132,7 +132,7 @@ static void test_strict_overcommit(void)
 	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
 }
 
-static void test_end(void)
+TEST(the_made_up_machine_is_removed)
 {
 	char command[64];
 
@@ -140,14 +140,4 @@ static void test_end(void)
 	CHECK(system(command) == 0);
 }
 
-static const struct check_test tests[] = {
-	{ "where there is plenty, nothing is lacking", test_plenty },
-	{ "memory of the machine", test_memory_of_the_machine },
-	{ "memory of the program's cgroup, not of ours", test_memory_of_the_programs_cgroup },
-	{ "processes of the cgroup and of those above", test_processes_of_the_cgroup_and_of_those_above },
-	{ "processes of the program's user", test_processes_of_the_user },
-	{ "memory that was promised", test_strict_overcommit },
-	{ "the made-up machine is removed", test_end },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

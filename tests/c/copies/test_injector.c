@@ -56,7 +56,7 @@ static void check_copy(struct copy *copy, const struct injected *injected)
 	CHECK_EQUAL(copy->pid, 0);
 }
 
-static void test_counting(void)
+TEST(a_counting_program_is_copied_a_hundred_times)
 {
 	struct { uint64_t value, turns; double sum; } result = { 0, 0, 0 }, expected = { 1, 0, 0 };
 	struct injector_request request;
@@ -92,8 +92,4 @@ static void test_counting(void)
 	CHECK(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD);
 }
 
-static const struct check_test tests[] = {
-	{ "a counting program is copied a hundred times", test_counting },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -214,19 +214,14 @@ static void kill_often(bool (*kill_once)(struct injected *injected, unsigned us)
 	munmap(shared, sizeof(*shared));
 }
 
-static void test_injector(void)
+TEST(the_injector_is_killed_at_any_instant)
 {
 	kill_often(kill_injector);
 }
 
-static void test_thp(void)
+TEST(tlbcost_thp_is_killed_at_any_instant)
 {
 	kill_often(kill_thp);
 }
 
-static const struct check_test tests[] = {
-	{ "the injector is killed at any instant", test_injector },
-	{ "tlbcost-thp is killed at any instant", test_thp },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -117,7 +117,7 @@ static void has_no_child(int output)
 	_exit(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD ? 7 : 1);
 }
 
-static void test_attached(void)
+TEST(a_program_that_was_not_launched_reaps_its_copies_and_has_no_others)
 {
 	struct injector_request request;
 	struct injector_answer answer;
@@ -165,7 +165,7 @@ static void has_no_room(int output)
 	_exit(before == after ? 7 : 1);
 }
 
-static void test_no_room(void)
+TEST(no_room_behind_the_vdso)
 {
 	struct injector_request request;
 	struct injected injected;
@@ -183,7 +183,7 @@ static void only_spins(int output)
 	_exit(7);
 }
 
-static void test_stopped_and_continued(void)
+TEST(sigstop_and_sigcont_have_their_effect)
 {
 	struct injected injected;
 	struct injector_request request;
@@ -221,7 +221,7 @@ static void test_stopped_and_continued(void)
 	check_end(&injected, 7);
 }
 
-static void test_killed(void)
+TEST(sigkill_at_any_time)
 {
 	struct injected injected;
 	struct injector_request request;
@@ -277,7 +277,7 @@ static void has_short_threads(int output)
 	_exit(7);
 }
 
-static void test_short_threads(void)
+TEST(threads_that_end_soon)
 {
 	struct injected injected;
 	struct injector_request request;
@@ -360,13 +360,28 @@ static void check_refused(void (*program)(int output), enum injector_refusal ref
 	check_end(&injected, 7);
 }
 
-static void test_dispatch(void) { check_refused(dispatches_calls, REFUSED_SECCOMP); }
-static void test_vfork(void) { check_refused(is_vfork_parent, REFUSED_BUSY); }
-static void test_ring(void) { check_refused(has_ring, REFUSED_IO_URING); }
-static void test_faults(void) { check_refused(handles_faults, REFUSED_USERFAULTFD); }
-static void test_sleeping(void) { check_refused(sleeps, REFUSED_SLEEPING); }
+TEST(refused_system_calls_dispatched_to_the_user)
+{
+	check_refused(dispatches_calls, REFUSED_SECCOMP);
+}
+TEST(refused_the_parent_of_a_vfork)
+{
+	check_refused(is_vfork_parent, REFUSED_BUSY);
+}
+TEST(refused_io_uring)
+{
+	check_refused(has_ring, REFUSED_IO_URING);
+}
+TEST(refused_userfaultfd)
+{
+	check_refused(handles_faults, REFUSED_USERFAULTFD);
+}
+TEST(refused_asleep)
+{
+	check_refused(sleeps, REFUSED_SLEEPING);
+}
 
-static void test_gone(void)
+TEST(refused_gone)
 {
 	struct injected injected;
 
@@ -377,7 +392,7 @@ static void test_gone(void)
 	injected_end(&injected);
 }
 
-static void test_two_copies(void)
+TEST(two_copies_of_one_stop)
 {
 	struct injector_request request;
 	struct injector_answer answer;
@@ -397,7 +412,7 @@ static void test_two_copies(void)
 }
 
 /* An ordinary user and his own processes. */
-static void test_ordinary_user(void)
+TEST(an_ordinary_user)
 {
 	struct injector_request request;
 	struct injected injected;
@@ -443,7 +458,7 @@ static void in_container(int output)
 	_exit(WEXITSTATUS(status));
 }
 
-static void test_container(void)
+TEST(a_namespace_of_process_ids)
 {
 	struct injector_request request;
 	struct injector_answer answer;
@@ -471,21 +486,4 @@ static void test_container(void)
 	check_end(&injected, 7);
 }
 
-static const struct check_test tests[] = {
-	{ "two copies of one stop", test_two_copies },
-	{ "a program that was not launched reaps its copies, and has no others", test_attached },
-	{ "no room behind the vDSO", test_no_room },
-	{ "SIGSTOP and SIGCONT have their effect", test_stopped_and_continued },
-	{ "SIGKILL at any time", test_killed },
-	{ "threads that end soon", test_short_threads },
-	{ "an ordinary user", test_ordinary_user },
-	{ "a namespace of process ids", test_container },
-	{ "refused: gone", test_gone },
-	{ "refused: system calls dispatched to the user", test_dispatch },
-	{ "refused: the parent of a vfork()", test_vfork },
-	{ "refused: io_uring", test_ring },
-	{ "refused: userfaultfd", test_faults },
-	{ "refused: asleep", test_sleeping },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

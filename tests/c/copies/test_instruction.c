@@ -90,7 +90,7 @@ static bool operand_is(const struct memory_operand *operand,
 	       !operand->fs && !operand->narrow;
 }
 
-static void test_accesses(void)
+TEST(memory_that_instructions_access)
 {
 	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
 		const struct expected *expected = &accesses[i];
@@ -142,7 +142,7 @@ static const struct { const char *text, *code; size_t length; enum flow flow; } 
 	{ "wrfsbase rax", CODE("\xf3\x48\x0f\xae\xd0"), FLOW_REFUSE },
 };
 
-static void test_flows(void)
+TEST(where_control_goes)
 {
 	for (size_t i = 0; i < sizeof(flows) / sizeof(flows[0]); i++) {
 		struct instruction it;
@@ -168,7 +168,7 @@ static const struct { const char *text, *code; size_t length; } silent[] = {
 	{ "add rax,rbx", CODE("\x48\x01\xd8") },
 };
 
-static void test_silent(void)
+TEST(instructions_without_references)
 {
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
 		struct instruction it;
@@ -182,7 +182,7 @@ static void test_silent(void)
 	}
 }
 
-static void test_address_forms(void)
+TEST(segments_32_bit_addresses_registers_in_use)
 {
 	struct instruction it;
 
@@ -200,7 +200,7 @@ static void test_address_forms(void)
 	      (1u << RAX | 1u << RCX | 1u << RDI));
 }
 
-static void test_repeats(void)
+TEST(string_instructions_that_repeat)
 {
 	struct instruction it;
 
@@ -215,7 +215,7 @@ static void test_repeats(void)
 	CHECK(!it.repeats && it.operand_count == 1);
 }
 
-static void test_no_instruction(void)
+TEST(what_is_no_instruction)
 {
 	struct instruction it;
 
@@ -226,13 +226,4 @@ static void test_no_instruction(void)
 	CHECK(!instruction_decode(&it, (const uint8_t *)"", 0, ADDRESS));
 }
 
-static const struct check_test tests[] = {
-	{ "memory that instructions access", test_accesses },
-	{ "where control goes", test_flows },
-	{ "instructions without references", test_silent },
-	{ "segments, 32-bit addresses, registers in use", test_address_forms },
-	{ "string instructions that repeat", test_repeats },
-	{ "what is no instruction", test_no_instruction },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -9,7 +9,7 @@
 #include "copy_mappings.h"
 #include "private_memory.h"
 
-static void test_nothing_is_written_for_others(void)
+TEST(nothing_is_written_for_others)
 {
 	struct arm_stretch stretch;
 	struct injected injected;
@@ -47,7 +47,7 @@ static bool gives_huge_pages(void)
 }
 
 /* As before Linux 6.1: memory that is filled anew has the same content, and runs on. */
-static void test_memory_is_filled_anew(void)
+TEST(memory_is_filled_anew)
 {
 	static uint64_t before[WORDS], after[WORDS];
 	struct arm_backing backing;
@@ -78,7 +78,7 @@ static void test_memory_is_filled_anew(void)
 }
 
 /* Its own code, and that of libraries, as anonymous memory: it runs on there. */
-static void test_text_is_made_private(void)
+TEST(text_is_made_private)
 {
 	struct copy_mappings mappings;
 	struct arm_stretch stretch;
@@ -100,10 +100,4 @@ static void test_text_is_made_private(void)
 	end(&injected, &copy);
 }
 
-static const struct check_test tests[] = {
-	{ "nothing is written for others", test_nothing_is_written_for_others },
-	{ "memory is filled anew", test_memory_is_filled_anew },
-	{ "text is made private", test_text_is_made_private },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -55,7 +55,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void test_running(void)
+TEST(a_process_that_runs)
 {
 	struct processes processes = { .is_copy = no_copy };
 	struct process *process;
@@ -81,7 +81,7 @@ static void test_running(void)
 	processes_close(&processes);
 }
 
-static void test_sleeping(void)
+TEST(a_process_that_sleeps)
 {
 	struct processes processes = { .is_copy = no_copy };
 	struct process *process;
@@ -101,7 +101,7 @@ static void test_sleeping(void)
 }
 
 /* A child that runs, and one that is a copy: only the first is the program's. */
-static void test_children(void)
+TEST(children_and_copies)
 {
 	struct processes processes = { .children = true, .is_copy = is_excluded };
 	struct process *process;
@@ -138,7 +138,7 @@ static void test_children(void)
 }
 
 /* More than the kernel lists in one page. */
-static void test_many_children(void)
+TEST(more_children_than_fit_in_a_page)
 {
 	enum { MANY = 1200 };
 	struct processes processes = { .children = true, .is_copy = no_copy };
@@ -181,7 +181,7 @@ static void *outlive(void *context)
 	return context;
 }
 
-static void test_first_thread_has_ended(void)
+TEST(the_first_thread_has_ended)
 {
 	struct process_status status = { .state = '?' };
 	pthread_t thread;
@@ -208,7 +208,7 @@ static void test_first_thread_has_ended(void)
 	close(ready[1]);
 }
 
-static void test_execution(void)
+TEST(another_program_is_executed)
 {
 	struct process_status before, after;
 	int hold[2];
@@ -238,13 +238,4 @@ static void test_execution(void)
 	close(hold[1]);
 }
 
-static const struct check_test tests[] = {
-	{ "a process that runs", test_running },
-	{ "a process that sleeps", test_sleeping },
-	{ "children, and copies", test_children },
-	{ "more children than fit in a page", test_many_children },
-	{ "the first thread has ended", test_first_thread_has_ended },
-	{ "another program is executed", test_execution },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

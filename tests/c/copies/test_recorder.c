@@ -101,7 +101,7 @@ static void check_recording(struct injected *injected, const struct injector_req
 	close(recording);
 }
 
-static void test_recording(void)
+TEST(calls_and_what_they_wrote)
 {
 	struct injector_request request;
 	struct injected injected;
@@ -138,7 +138,7 @@ static void waits(int output)
 	_exit(poll(&teller, 1, 1000000) == 1 && write(output, &teller, 8) == 8 ? 7 : 1);
 }
 
-static void test_waiting(void)
+TEST(a_call_that_takes_longer_than_is_recorded)
 {
 	struct injector_request request;
 	struct injector_answer answer;
@@ -191,7 +191,7 @@ static const struct {
 	{ 9999, { 0 }, 0, -1, 0, 0 },
 };
 
-static void test_outputs(void)
+TEST(outputs_of_calls)
 {
 	struct recorded_output outputs[RECORDED_MOST_OUTPUTS];
 
@@ -206,7 +206,7 @@ static void test_outputs(void)
 	}
 }
 
-static void test_vectors(void)
+TEST(outputs_of_vectors)
 {
 	struct recorded_output outputs[RECORDED_MOST_OUTPUTS];
 	char first[10], second[20];
@@ -223,11 +223,4 @@ static void test_vectors(void)
 	CHECK_EQUAL(outputs[1].bytes, 5);
 }
 
-static const struct check_test tests[] = {
-	{ "calls and what they wrote", test_recording },
-	{ "a call that takes longer than is recorded", test_waiting },
-	{ "outputs of calls", test_outputs },
-	{ "outputs of vectors", test_vectors },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

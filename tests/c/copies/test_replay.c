@@ -52,7 +52,7 @@ static struct record read_record(void)
 	};
 }
 
-static void test_answers(void)
+TEST(calls_are_answered_in_their_order)
 {
 	const struct user_regs_struct start = traced_registers(WORLD_LOW);
 	const struct record records[] = { read_record(), read_record() };
@@ -86,7 +86,7 @@ static void test_answers(void)
 }
 
 /* Memory that the program got is asked for at the same place; but not where ours is. */
-static void test_mappings(void)
+TEST(mappings_are_made_where_they_were)
 {
 	struct recorded_call call = { .call = SYS_mmap, .arguments = { 0, 4096 }, .result = 0x5000000,
 				      .record_bytes = sizeof(call) };
@@ -108,7 +108,7 @@ static void test_mappings(void)
 	recording_close(&recording);
 }
 
-static void test_broken(void)
+TEST(recordings_that_are_not_whole)
 {
 	struct record record = read_record();
 	struct copy copy = { .pid = 0 };
@@ -132,10 +132,4 @@ static void test_broken(void)
 	recording_close(&recording);
 }
 
-static const struct check_test tests[] = {
-	{ "calls are answered in their order", test_answers },
-	{ "mappings are made where they were", test_mappings },
-	{ "recordings that are not whole", test_broken },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

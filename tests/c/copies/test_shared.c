@@ -265,7 +265,7 @@ static void end_program(struct injected *injected)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void test_copies(void)
+TEST(copies_change_nothing_that_is_shared)
 {
 	struct translator *translator = translator_make();
 	const struct follow_limits limits = { .time_ns = UINT64_C(60000000000) };
@@ -304,7 +304,7 @@ static void test_copies(void)
 	translator_free(translator, NULL);
 }
 
-static void test_arms(void)
+TEST(arms_change_nothing_that_is_shared)
 {
 	const struct arms_options options = {
 		.slices = 1, .warm_ns = 5 * MS, .measured_ns = 10 * MS,
@@ -341,9 +341,4 @@ static void test_arms(void)
 	end_program(&injected);
 }
 
-static const struct check_test tests[] = {
-	{ "copies change nothing that is shared", test_copies },
-	{ "arms change nothing that is shared", test_arms },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -41,7 +41,7 @@ static bool is_through(const struct stacks *stacks, size_t row, const uint64_t *
 	return stack == NO_STACK;
 }
 
-static void walks_know_their_callers(void)
+TEST(walks_know_their_callers)
 {
 	const uint64_t first[] = { MAIN, 0x10 }, called[] = { WORK, MAIN, 0x10 }, outer[] = { 0x10 };
 	struct stacks stacks = { 0 };
@@ -64,7 +64,7 @@ static void walks_know_their_callers(void)
 	stacks_free(&stacks);
 }
 
-static void frames_that_are_left_at_once_are_gone(void)
+TEST(frames_that_are_left_at_once_are_gone)
 {
 	const uint64_t outer[] = { 0x10 };
 	struct stacks stacks = { 0 };
@@ -84,7 +84,7 @@ static void frames_that_are_left_at_once_are_gone(void)
 	stacks_free(&stacks);
 }
 
-static void a_call_of_the_next_instruction_is_none(void)
+TEST(a_call_of_the_next_instruction_is_none)
 {
 	struct stacks stacks = { 0 };
 
@@ -95,7 +95,7 @@ static void a_call_of_the_next_instruction_is_none(void)
 	stacks_free(&stacks);
 }
 
-static void deep_recursion_ends_somewhere(void)
+TEST(deep_recursion_ends_somewhere)
 {
 	struct stacks stacks = { 0 };
 
@@ -112,7 +112,7 @@ static void deep_recursion_ends_somewhere(void)
 	stacks_free(&stacks);
 }
 
-static void many_stacks_are_all_different(void)
+TEST(many_stacks_are_all_different)
 {
 	enum { STACKS = 5000 };
 	struct stacks stacks = { 0 };
@@ -136,12 +136,4 @@ static void many_stacks_are_all_different(void)
 	stacks_free(&stacks);
 }
 
-static const struct check_test tests[] = {
-	{ "walks know their callers", walks_know_their_callers },
-	{ "frames that are left at once are gone", frames_that_are_left_at_once_are_gone },
-	{ "a call of the next instruction is none", a_call_of_the_next_instruction_is_none },
-	{ "deep recursion ends somewhere", deep_recursion_ends_somewhere },
-	{ "many stacks are all different", many_stacks_are_all_different },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

@@ -58,7 +58,7 @@ static int start(struct copy *copy, struct user_regs_struct *registers, const ch
 	return traced_start(copy, WORLD_LOW, registers);
 }
 
-static void test_references(void)
+TEST(where_stepped_instructions_access_memory)
 {
 	if (!has_world)
 		CHECK_SKIP("its addresses are in use");
@@ -96,7 +96,7 @@ static void test_references(void)
 }
 
 /* The processor sets it for the step; the program must not see it. */
-static void test_trap_flag(void)
+TEST(the_trap_flag_is_not_pushed)
 {
 	struct user_regs_struct registers = traced_registers(WORLD_LOW);
 	uint64_t addresses[STEP_MOST_REFERENCES] = { 0 }, flags = 0;
@@ -113,7 +113,7 @@ static void test_trap_flag(void)
 	copy_kill(&copy);
 }
 
-static void test_signal(void)
+TEST(a_signal_instead)
 {
 	struct user_regs_struct registers = traced_registers(WORLD_LOW);
 	uint64_t addresses[STEP_MOST_REFERENCES] = { 0 };
@@ -130,14 +130,9 @@ static void test_signal(void)
 	copy_kill(&copy);
 }
 
-static const struct check_test tests[] = {
-	{ "where stepped instructions access memory", test_references },
-	{ "the trap flag is not pushed", test_trap_flag },
-	{ "a signal instead", test_signal },
-};
 
 int main(void)
 {
 	has_world = traced_map(WORLD_LOW) == 0;
-	return check_run(tests, sizeof(tests) / sizeof(tests[0]));
+	return check_run();
 }

@@ -2,7 +2,7 @@
 /* Windows of made-up copies: what is counted in them, and from where on? */
 #include "window_rig.h"
 
-static void a_cycle_beyond_the_entries_walks_always(void)
+TEST(a_cycle_beyond_the_entries_walks_always)
 {
 	struct rig *rig = make_rig(false);
 	uint64_t made;
@@ -31,7 +31,7 @@ static void a_cycle_beyond_the_entries_walks_always(void)
 	drop_rig(rig);
 }
 
-static void a_cycle_within_the_second_level_hits_it(void)
+TEST(a_cycle_within_the_second_level_hits_it)
 {
 	struct rig *rig = make_rig(false);
 
@@ -47,7 +47,7 @@ static void a_cycle_within_the_second_level_hits_it(void)
 	drop_rig(rig);
 }
 
-static void new_pages_prolong_the_warm_up(void)
+TEST(new_pages_prolong_the_warm_up)
 {
 	struct rig *rig = make_rig(false);
 	uint64_t made;
@@ -72,7 +72,7 @@ static void new_pages_prolong_the_warm_up(void)
 	drop_rig(rig);
 }
 
-static void a_short_window_is_measured(void)
+TEST(a_short_window_is_measured)
 {
 	struct rig *rig = make_rig(true);
 
@@ -96,7 +96,7 @@ static void a_short_window_is_measured(void)
 	drop_rig(rig);
 }
 
-static void windows_know_nothing_of_each_other(void)
+TEST(windows_know_nothing_of_each_other)
 {
 	static const char *const columns[] = {
 		"l1_misses", "stlb_hits", "stlb_misses", "unknown_misses",
@@ -119,7 +119,7 @@ static void windows_know_nothing_of_each_other(void)
 }
 
 /* rep movs: what it moves, as one execution, and as one for each element. */
-static void strings_are_their_elements(void)
+TEST(strings_are_their_elements)
 {
 	struct rig *rig = make_rig(false);
 	const uint64_t from = DATA + 8, to = DATA + 100 * PAGE + 16, bytes = 60 * PAGE;
@@ -159,7 +159,7 @@ static void strings_are_their_elements(void)
 	drop_rig(rig);
 }
 
-static void code_may_be_forgotten_in_a_window(void)
+TEST(code_may_be_forgotten_in_a_window)
 {
 	struct rig *rig = make_rig(true);
 	struct code_block *heap = malloc(sizeof(*heap));
@@ -184,7 +184,7 @@ static void code_may_be_forgotten_in_a_window(void)
 	drop_rig(rig);
 }
 
-static void code_without_references_has_enough_too(void)
+TEST(code_without_references_has_enough_too)
 {
 	struct rig *rig = make_rig(false);
 	uint64_t made = 0;
@@ -201,7 +201,7 @@ static void code_without_references_has_enough_too(void)
 	drop_rig(rig);
 }
 
-static void views_are_counted(void)
+TEST(views_are_counted)
 {
 	struct rig *rig = make_rig(false);
 
@@ -217,7 +217,7 @@ static void views_are_counted(void)
 	drop_rig(rig);
 }
 
-static void wrong_options_are_refused(void)
+TEST(wrong_options_are_refused)
 {
 	struct window_options options;
 
@@ -233,17 +233,4 @@ static void wrong_options_are_refused(void)
 	CHECK(window_options_check(&options) != NULL);
 }
 
-static const struct check_test tests[] = {
-	{ "a cycle beyond the entries walks always", a_cycle_beyond_the_entries_walks_always },
-	{ "a cycle within the second level hits it", a_cycle_within_the_second_level_hits_it },
-	{ "new pages prolong the warm-up", new_pages_prolong_the_warm_up },
-	{ "a short window is measured", a_short_window_is_measured },
-	{ "windows know nothing of each other", windows_know_nothing_of_each_other },
-	{ "strings are their elements", strings_are_their_elements },
-	{ "code may be forgotten in a window", code_may_be_forgotten_in_a_window },
-	{ "code without references has enough, too", code_without_references_has_enough_too },
-	{ "views are counted", views_are_counted },
-	{ "wrong options are refused", wrong_options_are_refused },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN

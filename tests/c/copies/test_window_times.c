@@ -4,7 +4,7 @@
 
 #include "window_rig.h"
 
-static void nearly_empty_tlbs_have_no_time(void)
+TEST(nearly_empty_tlbs_have_no_time)
 {
 	struct rig *rig = make_rig(true);
 
@@ -28,7 +28,7 @@ static void nearly_empty_tlbs_have_no_time(void)
 	drop_rig(rig);
 }
 
-static void a_window_without_references_has_no_time(void)
+TEST(a_window_without_references_has_no_time)
 {
 	struct rig *rig = make_rig(true);
 
@@ -53,7 +53,7 @@ static void pass(struct rig *rig, uint32_t window, const uint8_t *memory, size_t
 	end(rig, FOLLOW_CALL);
 }
 
-static void lines_of_pages_that_the_kernel_has_just_cleared_are_near(void)
+TEST(lines_of_pages_that_the_kernel_has_just_cleared_are_near)
 {
 	const size_t bytes = 2u << 20;
 	struct rig *rig = make_rig(true);
@@ -79,7 +79,7 @@ static void lines_of_pages_that_the_kernel_has_just_cleared_are_near(void)
 	drop_rig(rig);
 }
 
-static void walks_take_time_on_base_pages(void)
+TEST(walks_take_time_on_base_pages)
 {
 	struct rig *rig = make_rig(true);
 	long long base, huge;
@@ -97,7 +97,7 @@ static void walks_take_time_on_base_pages(void)
 	drop_rig(rig);
 }
 
-static void the_warm_up_fills_near_caches(void)
+TEST(the_warm_up_fills_near_caches)
 {
 	struct rig *rig = make_rig(true);
 
@@ -138,7 +138,7 @@ static long long walks_cost(const char *core)
 	return added;
 }
 
-static void entries_not_seen_are_older_than_the_window(void)
+TEST(entries_not_seen_are_older_than_the_window)
 {
 	const long long walks = walks_cost("l3-half-life-cycles=1000");
 
@@ -146,7 +146,7 @@ static void entries_not_seen_are_older_than_the_window(void)
 	CHECK(walks > 9000 * 50);
 }
 
-static void processes_do_not_share_caches(void)
+TEST(processes_do_not_share_caches)
 {
 	struct rig *rig = make_rig(true);
 	struct copy self = { .pid = getpid(), .program = 7, .thread = 8 };
@@ -171,16 +171,4 @@ static void processes_do_not_share_caches(void)
 	drop_rig(rig);
 }
 
-static const struct check_test tests[] = {
-	{ "nearly empty TLBs have no time", nearly_empty_tlbs_have_no_time },
-	{ "a window without references has no time", a_window_without_references_has_no_time },
-	{ "lines of pages that the kernel has just cleared are near",
-	  lines_of_pages_that_the_kernel_has_just_cleared_are_near },
-	{ "walks take time on base pages", walks_take_time_on_base_pages },
-	{ "the warm-up fills near caches", the_warm_up_fills_near_caches },
-	{ "entries not seen are older than the window",
-	  entries_not_seen_are_older_than_the_window },
-	{ "processes do not share caches", processes_do_not_share_caches },
-};
-
-CHECK_MAIN(tests)
+CHECK_MAIN
