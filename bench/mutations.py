@@ -69,7 +69,7 @@ FAULTS = (
     ("syscall(SYS_close_range, INJECTOR_SOCKET + 1, ~0u, 0);", ""),
 )  # fmt: skip
 PRODUCT = ("estimate/tlbcost", "profiler", "calibrator", "common")
-FOUND = re.compile(r"^(?:FAILED|ERROR) (\S+)|^not ok \d+ (.*)", re.MULTILINE)
+FOUND = re.compile(r"^(?:FAILED|ERROR) (\S+)|^not ok (?:\d+|-) (.*)", re.MULTILINE)
 
 
 def file_of(tree: Path, line: str) -> Path:

@@ -63,6 +63,7 @@ static inline int check_run(void)
 	for (const struct check_test *test = check_first; test; test = test->next)
 		count++;
 	printf("1..%d\n", count);
+	fflush(stdout);
 	count = 0;
 	for (const struct check_test *test = check_first; test; test = test->next) {
 		check_failures = 0;

@@ -67,6 +67,7 @@ TEST(the_huge_page_that_it_shrinks_into_stays)
 	CHECK_EQUAL(call(&memory, 0, &real, none), wanted);
 	CHECK_EQUAL(heap_enter(&memory, wanted + 4096, HUGE, &end), HEAP_ANSWER);
 	CHECK_EQUAL(end, wanted + 4096);
+	CHECK_EQUAL(heap_enter(&memory, real, HUGE, &end), HEAP_ANSWER);
 }
 
 TEST(where_it_cannot_be_cleared_it_shrinks_exactly)
