@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
 # Does the probe work on another CPU?  Built for aarch64 and emulated, so that no time is looked at.
-# shellcheck disable=SC2154  # run sets stderr
 
 setup() {
 	load common
@@ -53,7 +52,6 @@ setup() {
 		--output "${SAMPLES}"
 	[[ ${output} != *"cannot change host page size"* && ${output} != *"unknown option"* ]] ||
 		skip "this emulator has no pages but the kernel's below it"
-	# shellcheck disable=SC2154  # run sets it
 	((status == 0))
 	grep -q "^# base_page_bytes: 65536$" "${SAMPLES}"
 	grep -q "^# skipped_65536.*the kernel did not provide pages of this size" "${SAMPLES}"

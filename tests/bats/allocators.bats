@@ -3,7 +3,6 @@
 # bats file_tags=long,settings
 # Is the allocator of a real program recognised, and does the first remedy that its estimate gives,
 # followed to the letter, put its memory onto huge pages?  By what the kernel's smaps shows.
-# shellcheck disable=SC2154  # run sets stderr
 
 load common
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Does an estimate say which memory, which code and which phase pays?
 
 load common

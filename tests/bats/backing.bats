@@ -21,7 +21,6 @@ setup() {
 # What the report says, on one line.
 trial() { # <option or word>...
 	run --separate-stderr "${BUILD}/tlbcost" trial --no-estimate --pairs 3 "$@"
-	# shellcheck disable=SC2154  # of bats
 	report=$(tr -s ' \n' ' ' <<<"${stderr}")
 }
 

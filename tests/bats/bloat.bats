@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
 # Does memory grow on transparent huge pages by what the estimate says?  Counts of memory, no times.
-# shellcheck disable=SC2154  # run sets stderr
 
 load common
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
 # When a calibration is not available, or is disturbed or ended: is that said, and is nothing left?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
-# shellcheck disable=SC2154  # run sets output, lines and stderr
 
 bats_require_minimum_version 1.5.0
 load common

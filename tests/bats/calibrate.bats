@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
 # Does `tlbcost calibrate` measure, remember, draw, and fail as it should?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
-# shellcheck disable=SC2154  # run sets stderr
 
 setup_file() {
 	# One real calibration, shared by the tests that only need one to be there. A busy machine gives
@@ -123,7 +121,6 @@ setup() {
 	need_program script
 	run -1 grep -q $'\r' "${BATS_FILE_TMPDIR}/first"
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	# shellcheck disable=SC2016  # expands in the shell that script starts
 	TLBCOST=${BUILD}/tlbcost run -0 script -q -e -c '"${TLBCOST}" calibrate --output /dev/null' \
 		/dev/null
 	[[ ${output} == *"calibrating [="*">"*"] "*" %, "*" s left"* ]]
@@ -180,7 +177,6 @@ setup() {
 		run -125 --separate-stderr timeout 60 "${tlbcost[@]}" "${file}" true
 		[[ ${stderr} == "tlbcost: cannot use the calibration: cannot read ${file}: "*"tlbcost: hint: "* ]]
 	done
-	# shellcheck disable=SC2016  # expands in the inner shell
 	run -125 --separate-stderr timeout 60 bash -c 'yes | "$@"' - "${tlbcost[@]}" /dev/stdin true
 	[[ ${stderr} == *"cannot read /dev/stdin: it does not end within 16,777,216 bytes"* ]]
 	# What a shell makes of <(command) is a pipe, and can be read.

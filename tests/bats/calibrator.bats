@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
 # Does the calibrator's probe measure what it is asked for, and write it as doc/format.md says?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
-# shellcheck disable=SC2154  # run sets stderr
 
 setup() {
 	load common

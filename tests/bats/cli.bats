@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Does every command take its options alike, and say what is wrong with one?
-# shellcheck disable=SC2016,SC2154,SC2312  # inner shells expand; run sets stderr; $() in tests
 
 load common
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=settings
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # One run of each command whose own tests are long: exit code, form and exact facts.
 
 load common

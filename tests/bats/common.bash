@@ -90,6 +90,13 @@ cell() { # <file> <column> [<first cell>...]
 		}' "${file}"
 }
 
+# The value of a Python expression over the report of --json, called `report`.
+json() { # <expression> [<file>]
+	"${BUILD}/venv/bin/python" -c 'import json, sys
+report = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1]))' "$1" "${2:-report.json}"
+}
+
 # Wait until a command succeeds. A minute is for machines that are busy with other things, where
 # everything takes its time: a test that waited in vain fails.
 wait_until() { # <command> [<argument>...]

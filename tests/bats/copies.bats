@@ -63,7 +63,6 @@ nothing_left() {
 
 @test "the exit code, a signal, and a program that is not there" {
 	run -7 timeout 60 "${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 100000; i++)); do :; done; exit 7'
-	# shellcheck disable=SC2016
 	run -143 timeout 60 "${COPIES}" --out "${OUT}" -- bash -c 'kill -TERM $$'
 	run -127 timeout 60 "${COPIES}" --out "${OUT}" -- no-such-program
 	[[ ${output} == *"tlbcost: no-such-program: not found"* ]]

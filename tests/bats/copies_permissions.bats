@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
 # Whose programs can be followed in copies, from where, and what is said where they cannot?
-# shellcheck disable=SC2154,SC2312  # run sets output and lines; what fails prints nothing that is expected
 
 load common
 
@@ -107,7 +106,6 @@ followed() { # [<runner> <argument>...]
 }
 
 @test "with sudo, the program runs as who called it, and is copied" {
-	# shellcheck disable=SC2016
 	run -0 env SUDO_UID="${MINE}" SUDO_GID="${MINE}" "${FOLLOW[@]}" --runs 1 --copies 60 -- python3 -c '
 import os, time
 print("as", *os.getresuid())

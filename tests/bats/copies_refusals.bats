@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Is what cannot be copied left alone, with the reason?
-# shellcheck disable=SC2154,SC2312  # run sets output, lines and stderr; what fails prints nothing that is expected
 
 bats_require_minimum_version 1.5.0
 load common

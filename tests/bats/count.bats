@@ -28,13 +28,6 @@ made_up() { # <JSON>
 	COUNT=("${PWD}/home/build/tlbcost" count --pmu skl)
 }
 
-# The value of a Python expression over the report of --json, called `report`.
-json() { # <expression> [<file>]
-	"${BUILD}/venv/bin/python" -c 'import json, sys
-report = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1]))' "$1" "${2:-report.json}"
-}
-
 nothing_left() {
 	[[ $(find "${TMPDIR}" -mindepth 1) == "" ]]
 }
@@ -47,7 +40,6 @@ number_of() { # <event>: its count in $output
 	run --separate-stderr -7 "${COUNT[@]}" -e page_faults,task_clock_ns -- \
 		sh -c '"$1" self 1000; cat; echo error >&2; exit 7' sh "${PAGES}" <<<"from the caller"
 	[[ ${output} == "from the caller" ]]
-	# shellcheck disable=SC2154  # set by run
 	[[ ${stderr} == error* ]]
 	output=${stderr}
 	(($(number_of page_faults) >= 1000 && $(number_of page_faults) < 2000))

@@ -1,7 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154  # run sets output, stderr and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Does tlbcost say what is wrong where streams are closed, limits are low, or its own files are gone?
 
 load common

@@ -1,8 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2016  # programs to run stand in single quotes
-# shellcheck disable=SC2154  # run sets output, stderr and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Does `tlbcost estimate` answer, and when it cannot, say why and leave nothing behind?
 
 load common
@@ -22,11 +19,6 @@ teardown() {
 	local left
 	left=$(ls -A "${BATS_TEST_TMPDIR}/tmp")
 	[[ -z ${left} ]] || { printf 'left behind: %s\n' "${left}" && return 1; }
-}
-
-# The value of a key of the JSON report: a Python expression on `report`.
-json() { # <expression>
-	python3 -c 'import json, sys; report = json.load(open("report.json")); print(eval(sys.argv[1]))' "$1"
 }
 
 # Whether the output says so, wherever its lines end.

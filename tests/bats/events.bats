@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Does `tlbcost events` print the counters of this and of any other CPU, and refuse what is none?
-# shellcheck disable=SC2154  # run sets output, lines and stderr_lines
 
 setup() {
 	load common

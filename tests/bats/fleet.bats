@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Do a review's tasks reach the workers of a Dask scheduler, whatever happens to one of them?
 
 load common

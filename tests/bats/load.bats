@@ -1,8 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
-# shellcheck disable=SC2154  # run sets output, stderr and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Is an estimate true of a program that sleeps, or waits for a CPU that others use?
 
 load common
@@ -26,10 +24,6 @@ teardown() {
 occupy() { # the CPU
 	taskset -c "${CPU}" bash -c 'while :; do :; done' 3>&- &
 	busy=$!
-}
-
-json() { # <expression>
-	python3 -c 'import json, sys; report = json.load(open("report.json")); print(eval(sys.argv[1]))' "$1"
 }
 
 estimate() { # <command>...

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Do `tlbcost machines` and `tlbcost estimate --machine` tell of other cores what one run of each would?
-# shellcheck disable=SC2154  # run sets output, lines and stderr_lines
 
 setup() {
 	load common

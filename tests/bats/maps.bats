@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Does `tlbcost maps` tell on which pages a process's memory is, and leave the process alone?
-# shellcheck disable=SC2154,SC2030,SC2031  # run sets stderr, each test its own pid
 
 load common
 
@@ -158,7 +157,6 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 4))
 	[[ ${stderr} == *"it is a kernel thread"* ]]
 	# Its parent must not reap it, as a shell would: it ends only once its parent has become sleep.
-	# shellcheck disable=SC2016
 	bash -c '(until grep -qx sleep "/proc/$$/comm"; do sleep 0.02; done) & echo $! >child; exec sleep 600' 3>&- &
 	pid=$!
 	wait_until test -s child

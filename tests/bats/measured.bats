@@ -1,8 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
-# shellcheck disable=SC2154  # run sets output and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Does `tlbcost estimate` measure what huge pages give, say so, and leave the program as it was?
 # How much is measured depends on the machine: it is looked at what was done, and what is said.
 

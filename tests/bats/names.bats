@@ -1,7 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154  # run sets output, stderr and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Do names that hold a newline, or a byte that is no UTF-8, work everywhere, and are they shown escaped?
 
 load common

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Does `tlbcost numa --watch` refuse what it cannot do, say what N nodes would do, and leave a process
 # as it was?  What it does on a machine with several nodes: make check-numa.
 

@@ -1,7 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2016  # programs to run stand in single quotes
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Does `tlbcost numa` leave the program as it was, refuse what it cannot do, and do the simulator's
 # tables of placement hold what is known beforehand?
 

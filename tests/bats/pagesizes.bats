@@ -3,7 +3,6 @@
 # bats file_tags=long,settings
 # Does `tlbcost pagesizes` measure on pages that are what it says, and leave the pools as they were?
 # On the real kernel: pools and modes are changed, and put back however a test ends.
-# shellcheck disable=SC2154  # run sets output and stderr
 
 load common
 

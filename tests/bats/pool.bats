@@ -3,7 +3,6 @@
 # bats file_tags=settings
 # Are huge pages reserved and released, whatever happens between, and nobody else's touched?
 # On the real kernel: the pool of 2 MiB pages is changed, and put back however a test ends.
-# shellcheck disable=SC2154  # run sets stderr
 
 load common
 

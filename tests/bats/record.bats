@@ -85,7 +85,6 @@ about() { # <actual> <expected>
 	[[ ${output} == said ]]
 	[[ $(grep -c '^PERF_' seen) == 0 && $(grep '^PATH=' seen) == PATH=/bin:/usr/bin:/sbin ]]
 	[[ $(grep '^X=' seen) == X=1 && ! -e ${HOME}/.debug/${PLACES} ]]
-	# shellcheck disable=SC2154  # set by run
 	[[ ${stderr} == *"page_faults: "*" samples, which stand for "*"samples are in ${FILE}"* ]]
 	run -143 "${RECORD[@]}" -- sh -c "${PLACES@Q} here 100; kill -TERM \$\$"
 	about "$(samples_at places touch_here)" 100
@@ -146,7 +145,6 @@ about() { # <actual> <expected>
 	need_program setpriv
 	chmod 777 "${BATS_TEST_TMPDIR}" && chmod 755 "${BATS_FILE_TMPDIR}" "${BATS_RUN_TMPDIR}"
 	rm -f "${FILE}"
-	# shellcheck disable=SC2154  # set by common.bash
 	run "${unprivileged[@]}" "${RECORD[@]}" -- "${PLACES}" here 300
 	if ((status == 0)); then
 		about "$(samples_at places touch_here)" 300

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154  # run sets output, stderr_lines and status
 # Does an estimate of a region cover that phase alone, and say where there is none?
 
 load common

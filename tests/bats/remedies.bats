@@ -3,7 +3,6 @@
 # bats file_tags=long,settings
 # Does each remedy, followed to the letter, put the memory that it is for onto huge pages?
 # On the real kernel, by what its smaps tells; settings are put back however a test ends.
-# shellcheck disable=SC2154  # run sets stderr
 
 load common
 

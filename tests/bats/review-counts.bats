@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Does `tlbcost review --counts` review a fleet by its counts, and make rows of perf's logs?
 
 load common

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2154,SC2030,SC2031  # run sets output, stderr and status
 # Does `tlbcost review` decide by a plan, keep what is finished, and name what fails?
 
 load common

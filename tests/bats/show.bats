@@ -1,7 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck disable=SC2016  # programs to run stand in single quotes
-# shellcheck disable=SC2154  # run sets output, stderr and status
 # Do `tlbcost show` and `tlbcost compare` print what was saved, and refuse what was not?
 
 load common

@@ -5,7 +5,6 @@
 # slower to index than the same one on the heap: is the file named, with the reason and a remedy that
 # puts it onto huge pages?  That the gain is the predicted one is on record in doc/acceptance.md:
 # `make bench NAME=acceptance`.
-# shellcheck disable=SC2154  # run sets stderr
 
 load common
 

@@ -3,7 +3,6 @@
 # bats file_tags=settings
 # Does tlbcost run --thp put each allocator's memory on huge pages, and is the program the same as
 # without?  What memory got is what the program's own smaps says while it has most.
-# shellcheck disable=SC2154,SC2030,SC2031  # run sets output, stderr
 
 load common
 

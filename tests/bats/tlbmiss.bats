@@ -1,8 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Do the article's two scripts find the walk's cost, print it as the article does, and end?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
-# shellcheck disable=SC2154  # run sets output, lines and stderr
 
 bats_require_minimum_version 1.5.0
 load common
@@ -152,7 +150,6 @@ page_bytes() {
 	fake_probe 3 18 18 18 18
 	run -0 --separate-stderr "${COST}" -v
 	[[ ${output} == "TLB_MISS_COST=36" ]]
-	# shellcheck disable=SC2154
 	[[ ${stderr_lines[0]} == "TRACE: Beginning TLB measurement using calibrator" ]]
 	[[ ${stderr_lines[1]} == "TRACE: Measured CPU Speed: 2000 MHz" ]]
 	[[ ${stderr_lines[2]} == "TRACE: Starting Working Set Size (WSS): $((3328 * $(page_bytes))) bytes" ]]

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Does `tlbcost top` show this host's processes, take keys, and leave the terminal as it was?
-# shellcheck disable=SC2154,SC2030,SC2031  # run sets stderr, each test its own pid
 
 load common
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
 # Is a program that is copied again and again as it would be if nobody were there?
-# shellcheck disable=SC2154,SC2312  # run sets output, lines and stderr; what fails prints nothing that is expected
 
 bats_require_minimum_version 1.5.0
 load common

@@ -1,9 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long,settings
-# shellcheck disable=SC2016  # programs to run stand in single quotes
-# shellcheck disable=SC2154  # run sets output, stderr and status
-# shellcheck disable=SC2312  # a comparison fails if its command does
 # Does `tlbcost trial` report huge pages where they were, and only there, and leave the system as
 # it was?  On the real kernel: settings are changed, and put back however a test ends.
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=long
-# shellcheck disable=SC2154  # run sets output and status
 # shellcheck disable=SC2317,SC2329  # conditions are called by their names
 # What does tlbcost say where the system refuses what it needs?  Each row of a table has a condition, a
 # command, its exit code and what is said; no traceback, and nothing stays.  UNDER_FIRE=all tries all

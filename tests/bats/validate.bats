@@ -77,7 +77,6 @@ record() {
 @test "STREAM runs under hugectl on proven huge pages, and the settings are as before" {
 	on_huge_pages
 	run -0 --separate-stderr "${VALIDATE[@]}" --details --stream --size 96M --pairs 3 --table trials.tsv -- --rounds 30
-	# shellcheck disable=SC2154  # run sets stderr
 	[[ ${stderr} == *"static arrays have a fixed size"* ]]
 	[[ ${output} == *"arrays from malloc, hugectl --heap: 3 pairs of runs"* ]]
 	local word

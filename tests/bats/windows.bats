@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which windows does the simulator time, and what does it say of them?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
 
 load common
 
@@ -276,7 +275,6 @@ about_equal() {
 refused() { # <option>
 	run -1 --separate-stderr simulate "$1" --log-fd=2 -- echo ran
 	[[ -z ${output} ]]
-	# shellcheck disable=SC2154  # run sets it
 	[[ ${stderr} == *"$1"* ]] || {
 		printf '%s: %s\n' "$1" "${stderr}"
 		return 1

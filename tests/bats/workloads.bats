@@ -171,7 +171,6 @@ sqlite() { # <rows> <lookups>
 	cache=$(getconf LEVEL3_CACHE_SIZE)
 	[[ ${cache:-0} -gt 0 ]] || skip "the size of the last-level cache is not known here"
 	run -0 --separate-stderr "${BUILD}/workloads/stream" --size 1M --rounds 2
-	# shellcheck disable=SC2154  # bats sets it
 	[[ ${stderr} == "note: an array of 349520 bytes is less than four times the last-level cache"* ]]
 }
 
