@@ -114,6 +114,32 @@ ended_with() { # <exit code>
 	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
 }
 
+# Run a command in a memory cgroup of its own with this limit.
+in_cgroup() { # <bytes> <command> [argument...]
+	local bytes=$1 mine group
+	shift
+	mine=$(awk -F: '$2 == "memory" { print $3 }' /proc/self/cgroup)
+	if [[ -n ${mine} && -w /sys/fs/cgroup/memory${mine} ]]; then
+		group=/sys/fs/cgroup/memory${mine}/tlbcost-test-$$
+		mkdir "${group}" || skip "cannot make a memory cgroup"
+		echo "${bytes}" >"${group}/memory.limit_in_bytes"
+	else
+		mine=$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
+		group=/sys/fs/cgroup${mine%/}/tlbcost-test-$$
+		mkdir "${group}" 2>/dev/null || skip "no cgroup can be made"
+		if [[ ! -e ${group}/memory.max ]]; then
+			rmdir "${group}"
+			skip "the cgroup hierarchy has no memory controller"
+		fi
+		echo "${bytes}" >"${group}/memory.max"
+	fi
+	local code=0
+	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
+	# It is empty soon after its last process has ended.
+	wait_until rmdir "${group}" 2>/dev/null
+	return "${code}"
+}
+
 # What puts settings back when the test is over: one that is killed cannot do it itself.
 keep() { # <command>...
 	local test=${BASHPID}

@@ -57,6 +57,26 @@ measured() { # <expression on what was measured>
 	run ! grep -q "(measured)" report.txt
 }
 
+@test "what huge pages push over its memory limit is not worth it" {
+	need_root
+	need_program cc
+	cc -O1 -x c -o sparse - <<-'C'
+		#include <stdlib.h>
+		int main(void)
+		{
+			volatile char *memory = malloc(1ul << 30);
+			for (int round = 0; round < 200000; round++)
+				for (unsigned long at = 0; at < 1ul << 30; at += 2ul << 20)
+					memory[at]++;
+			return 0;
+		}
+	C
+	in_cgroup $((600 << 20)) true
+	run -0 in_cgroup $((600 << 20)) "${ESTIMATE[@]}" --no-system -- ./sparse
+	report 'measured is None and report["verdict"]["code"] == "not_worth_it"'
+	[[ $(tr '\n' ' ' <report.txt) == "NOT WORTH IT: on huge pages by "*"killed at its memory limit (600 MiB, cgroup); on base pages it was not."* ]]
+}
+
 @test "a program that writes a file runs one after the other" {
 	cat >writes.py <<-'PYTHON'
 		import time

@@ -50,6 +50,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
     total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
+    why = estimate.given.not_measured
     return EstimateDocument(
         tlbcost_version=estimate.version,
         date=estimate.date,
@@ -66,7 +67,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         attribution=attribution_part(estimate.attribution),
         sampled_attribution=attribution_part(sampled),
         measured=estimate.given.measured,
-        not_measured=estimate.given.not_measured,
+        not_measured=None if why is None else str(why),
         region=estimate.given.region,
         fractions_of=time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,

@@ -36,7 +36,7 @@ from tlbcost.common.paths import version
 from tlbcost.common.units import Interval
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
-from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.record import MeasuredGain, OverLimit
 from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.runs import node_placement
 from tlbcost.processors.events import Pmu
@@ -181,6 +181,8 @@ def conclude(given: Evidence) -> Estimate:
     best = counted or simulated  # Counters are the better witness.
     assert best is not None, "neither counted nor simulated"
     gain = best.gain if given.measured is None else with_measured(best.gain, given.measured)
+    if isinstance(given.not_measured, OverLimit):
+        gain = replace(gain, verdict="not_worth_it")
     if simulated is not None and costs is not None:
         modelled = simulated.gain
         attribution = _attributed(given, simulated, costs, gain if given.measured else modelled)

@@ -13,7 +13,7 @@ from typing import Literal
 from tlbcost.answer.record import Decider, Estimate, Evidence, TimeName
 from tlbcost.common import names, units
 from tlbcost.common.units import spread_fraction
-from tlbcost.measured.record import WORTHWHILE_FRACTION, MeasuredGain
+from tlbcost.measured.record import WORTHWHILE_FRACTION, MeasuredGain, OverLimit, grown_words
 from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 from tlbcost.remedies.advice import Advice, advise
@@ -74,6 +74,8 @@ def verdict_sentence(estimate: Estimate) -> str:
     low, high = units.percent(total.low), units.percent(total.high)
     if given.measured is not None:
         return _measured_sentence(estimate, given.measured, pages)
+    if isinstance(given.not_measured, OverLimit):
+        return f"NOT WORTH IT: {given.not_measured}; on base pages it was not."
     if gain.verdict == "worth_trying":
         return (
             f"WORTH TRYING: {pages} should save {units.percent(total.value)} of the {time}, "
@@ -117,8 +119,9 @@ def _measured_sentence(estimate: Estimate, measured: MeasuredGain, pages: str) -
         return f"WORTH TRYING: {pages} saved {value} of the {time}, at least {low} (measured)."
     if gain.verdict == "not_worth_it":
         if total.high <= 0:
-            grown = measured.growth_bytes or 0
-            more = f", and take {units.size(grown)} more memory" if grown >= _MUCH_BYTES else ""
+            grown = measured.growth_bytes
+            much = grown is not None and grown.value >= _MUCH_BYTES
+            more = f", and take {grown_words(grown)}" if grown is not None and much else ""
             return (
                 f"NOT WORTH IT: {pages} lose {units.percent(-total.value)} of the {time}, at "
                 f"least {units.percent(-total.high)}{more} (measured)."

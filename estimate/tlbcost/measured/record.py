@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated, Literal
 
+from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.units import Interval
 from tlbcost.copies.run import Also
@@ -28,6 +29,8 @@ _Z95 = 1.645
 # The standard deviation between pairs of runs in turns, a share of the CPU time, and how many
 # pairs' worth of knowledge that is (doc/accuracy.md).
 _USUAL_FRACTION, _USUAL_FREEDOM = 0.015, 3
+# A range of growths that need not be said.
+_NARROW_FRACTION, _NARROW_BYTES = 0.1, 1 << 20
 # More pairs than this nobody runs.
 _MANY = 1000
 
@@ -86,7 +89,10 @@ class MeasuredGain:
             "first touched; negative: they save it"),
     ] = None  # fmt: skip
     growth_bytes: Annotated[
-        int | None, doc("of runs: what memory at the peak grew by on huge pages, median")
+        Interval | None,
+        doc(
+            "of runs: what memory at the peak grew by on huge pages: median and range of the pairs"
+        ),
     ] = None
     more_pairs: Annotated[
         int | None, doc("of runs: pairs that would decide the verdict; null: it is decided")
@@ -101,6 +107,23 @@ class MeasuredGain:
             "of its libraries; shared memory, which copies have for themselves"
         ),
     ] = ()
+
+
+class OverLimit(str):
+    """Why nothing was measured: on huge pages the program is killed at its memory limit."""
+
+    __slots__ = ()
+
+
+def grown_words(growth: Interval) -> str:
+    """How much more memory; with its range, if that is not narrow."""
+    if growth.value <= 0:
+        return "no extra memory"
+    low, value, high = (
+        units.size(max(round(each), 0)) for each in (growth.low, growth.value, growth.high)
+    )
+    narrow = growth.high - growth.low <= max(_NARROW_FRACTION * growth.value, _NARROW_BYTES)
+    return f"{value} more memory" + ("" if narrow else f", {low} to {high}")
 
 
 def repeated(found: Interval) -> Interval:

@@ -26,7 +26,14 @@ from tlbcost.common.progress import RunProgress, say
 from tlbcost.common.units import Interval
 from tlbcost.measured import catalog
 from tlbcost.measured.method import Method, base_environment, explain
-from tlbcost.measured.record import MeasuredGain, TriedMethod, decides, mean_of_pairs, more_pairs
+from tlbcost.measured.record import (
+    MeasuredGain,
+    OverLimit,
+    TriedMethod,
+    decides,
+    mean_of_pairs,
+    more_pairs,
+)
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run import launch
@@ -76,6 +83,10 @@ class Pair:
     def huge_peak_bytes(self) -> int:
         """All memory at the peak of the run on huge pages; hugetlb pages only if they were seen."""
         return _peak_bytes(self.huge, self.backing)
+
+
+class KilledAtLimitError(TlbcostError):
+    """On huge pages the program takes more memory than its cgroup may."""
 
 
 class PairRunner:
@@ -185,6 +196,12 @@ class PairRunner:
         hint: str | None = "--prepare CMD restores before each run what the program changes"
         if method is not None:
             hint = "it may not run so: try another --with METHOD"
+            if outcome.signal == signal.SIGKILL and outcome.memory_limit_bytes is not None:
+                raise KilledAtLimitError(
+                    f"{pages} {self._argv[0]} {outcome.describe()}",
+                    "a higher memory.max of its cgroup, or huge pages for a part of its memory",
+                    outcome.code,
+                )
             if outcome.signal == signal.SIGBUS and method.pool_bytes is not None:
                 hint = "the pool ran out while it ran: tlbcost pool reserve with more pages"
         elif self._launcher.runs == 1:
@@ -363,7 +380,8 @@ class _Pairs:
                 raise
             self.stopped = True
         except TlbcostError as error:
-            self.why_not = str(error)
+            killed = isinstance(error, KilledAtLimitError)
+            self.why_not = OverLimit(error) if killed else str(error)
             say(f"{self.method.name}: {error}")
 
     def _run(self, runner: PairRunner, path: Path, least_part: float) -> None:
@@ -436,12 +454,16 @@ class _Pairs:
             seen_fraction=1.0,
             method=self.method.name,
             start_cost_s=Interval(-system.value * cpu_s, -system.high * cpu_s, -system.low * cpu_s),
-            growth_bytes=round(
-                median(pair.huge_peak_bytes - pair.base_peak_bytes for pair in self.done)
-            ),
+            growth_bytes=growth(self.done),
             more_pairs=more_pairs(self.total(), len(self.done)),
             others=others,
         )
+
+
+def growth(pairs: Sequence[Pair]) -> Interval:
+    """Bytes that memory at the peak grew by: the median and the range of some pairs."""
+    grown = [float(pair.huge_peak_bytes - pair.base_peak_bytes) for pair in pairs]
+    return Interval(median(grown), min(grown), max(grown))
 
 
 def _has_huge_base(pair: Pair) -> bool:

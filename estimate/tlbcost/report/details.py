@@ -21,6 +21,7 @@ from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.counters.event_counts import EventCounts
+from tlbcost.measured.record import grown_words
 from tlbcost.report.facts import mode_words, page_sizes
 from tlbcost.report.regions import command_of, print_regions, print_remedies
 from tlbcost.report.summary import caveat_items, measured_words, summary
@@ -237,8 +238,8 @@ def _measured(console: Console, document: EstimateDocument) -> None:
         text += f"; {units.percent(measured.huge_part)} of the memory was on huge pages"
     if measured.seen_fraction < 1:
         text += f"; they stand for {units.percent(measured.seen_fraction)} of the time"
-    if measured.growth_bytes is not None and measured.growth_bytes > 0:
-        text += f"; memory at the peak grew by {units.size(measured.growth_bytes)}"
+    if measured.growth_bytes is not None:
+        text += f"; at the peak {grown_words(measured.growth_bytes)}"
     for other in measured.others:
         share = other.total_fraction
         said = other.why_not if share is None else units.range_of(share)

@@ -19,6 +19,7 @@ from tlbcost.attribution.document import (
 from tlbcost.common import names, units
 from tlbcost.common.console import section, table
 from tlbcost.common.units import middle, shortened
+from tlbcost.measured.record import grown_words
 from tlbcost.memory.eligibility import Backing
 from tlbcost.remedies.advice import AdvicePart, RegionName
 from tlbcost.remedies.remedy import Remedy, RemedyCost
@@ -335,7 +336,10 @@ def command_lines(document: EstimateDocument, width: int) -> list[str]:
         trial = f"{trial_command(document.region)} -- {command_of(document)}"
         line = _fitted(document, trial, width - len(where))
         return _explained(document, _rows("Prove", [f"{line}{where}"]), width)
+    measured = document.measured
     growth = growth_words(remedy)
+    if measured is not None and measured.growth_bytes is not None:
+        growth = f"{grown_words(measured.growth_bytes)}; measured"
     steps = [step for step in remedy.steps if not step.startswith("#")]
     if remedy.form == "code":
         lines = labelled("Try", f"{remedy.words}: {' '.join(steps)}", width)

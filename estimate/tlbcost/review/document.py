@@ -211,7 +211,7 @@ def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
         memory = (footprint.anonymous_pages + footprint.other_pages) * page
     gain, growth = document.total_fraction, None
     if measured is not None:
-        growth = measured.growth_bytes
+        growth = None if measured.growth_bytes is None else round(measured.growth_bytes.value)
         if service.kind == "service":
             gain = measured.user_fraction
     return _Found(

@@ -13,7 +13,7 @@ from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.units import Interval
 from tlbcost.measured.method import covered_fraction
-from tlbcost.measured.whole_runs import Pair
+from tlbcost.measured.whole_runs import Pair, growth
 from tlbcost.memory.peak import MemoryScope, PeakMemory
 from tlbcost.model.gain import total_interval
 from tlbcost.run.outcome import Run, region_words
@@ -49,7 +49,7 @@ def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
 def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
     if not pairs:
         return None
-    return round(median([pair.huge_peak_bytes - pair.base_peak_bytes for pair in pairs]))
+    return round(growth(pairs).value)
 
 
 def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:

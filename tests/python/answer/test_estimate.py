@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from builders.answer import BASE, GEOMETRY, HUGE, RUN, estimated, process, simulated_evidence
+from builders.report import advised, text_of
 from builders.tree import GOLDEN
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.caveats.rules import caveats
@@ -18,9 +20,10 @@ from tlbcost.answer.request import AskedModel
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
-from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.record import MeasuredGain, OverLimit
 from tlbcost.model.gain import MODELS, total_interval
 from tlbcost.report.summary import summary
 from tlbcost.run.outcome import Outcome
@@ -208,6 +211,16 @@ def test_the_verdict_follows_from_it(user: float, system: float, verdict: str, w
     assert document.verdict.sentence.endswith(words)
 
 
+def test_what_is_killed_at_its_memory_limit_on_huge_pages_is_not_worth_it() -> None:
+    why = OverLimit("on huge pages by thp app was killed at its memory limit (1 GiB, cgroup)")
+    outcome = Outcome(RUN, "", None, 0, None, None)
+    found = simulated_evidence(Simulation((process(10**7),), outcome), not_measured=why)
+    document = estimate_document(conclude(found))
+    assert document.verdict.code == "not_worth_it"
+    assert document.verdict.sentence == f"NOT WORTH IT: {why}; on base pages it was not."
+    assert json.loads(to_json(document))["not_measured"] == why
+
+
 def test_memory_has_a_part_of_a_gain_but_not_of_a_loss() -> None:
     assert attributable(share(0.1)) == share(0.1)
     assert attributable(share(0.001)) == Interval(0.001, 0.0, 0.006)
@@ -222,6 +235,14 @@ def test_the_summary_says_what_was_measured_and_what_was_expected() -> None:
     assert "kernel time" in text
     assert "the model expected" in text
     assert "measured in 4 pairs of runs, in turns, by glibc-thp; modelled by" in text
+
+
+def test_the_growth_that_was_measured_stands_by_what_to_try() -> None:
+    found = advised(("./app",))
+    given = replace(found.given, measured=measured(0.1, 0.05, growth_bytes=Interval(5e7, 5e7, 5e7)))
+    text = text_of(replace(found, given=given), details=False)
+    assert "(47.7 MiB more memory; measured)" in text
+    assert "no extra memory" in text_of(found, details=False)
 
 
 def missing_in(kind: str, walks: int) -> RegionMisses:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from builders.trial import METHOD
 from tlbcost.common.cleanup import Stopped
+from tlbcost.common.units import Interval
 from tlbcost.measured import catalog, whole_runs
 from tlbcost.measured.method import AS_IT_RUNS, Method
-from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.record import MeasuredGain, OverLimit, grown_words
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -213,17 +214,47 @@ def test_ctrl_c_ends_with_what_is_known(
     assert found.rounds == 4
 
 
+KILLED = replace(FIRST, exit_code=None, signal=signal.SIGKILL, memory_limit_bytes=64 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("failed", "words", "over_limit"),
+    [
+        (replace(FIRST, exit_code=3), "exited with 3 on huge pages", False),
+        (KILLED, f"by {METHOD.name} program was killed at its memory limit (64 MiB, cgroup)", True),
+    ],
+)
 def test_a_program_that_fails_on_huge_pages_is_not_measured(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+    launcher: Launcher,
+    monkeypatch: pytest.MonkeyPatch,
+    failed: Outcome,
+    words: str,
+    over_limit: bool,
 ) -> None:
     def execute(self: Launcher, *_: object, **__: object) -> Outcome:
-        return replace(FIRST, exit_code=3) if self.transparent else FIRST
+        return failed if self.transparent else FIRST
 
     monkeypatch.setattr(Launcher, "execute", execute)
-    monkeypatch.setattr(whole_runs, "run_in_turns", lambda *_: (FIRST, replace(FIRST, exit_code=3)))
+    monkeypatch.setattr(whole_runs, "run_in_turns", lambda *_: (FIRST, failed))
     found = measure(launcher)
     assert isinstance(found, str)
-    assert "exited with 3 on huge pages" in found
+    assert words in found
+    assert isinstance(found, OverLimit) == over_limit
+
+
+@pytest.mark.parametrize(
+    ("grown", "words"),
+    [
+        ((38, 36, 39), "38 MiB more memory"),
+        ((38, 1, 41), "38 MiB more memory, 1 MiB to 41 MiB"),
+        ((0.5, 0, 0.9), "512 KiB more memory"),
+        ((-1, -3, 1), "no extra memory"),
+    ],
+)
+def test_growth_is_told_with_its_range_where_pairs_differ(
+    grown: tuple[float, float, float], words: str
+) -> None:
+    assert grown_words(Interval(*grown).scaled(MIB)) == words
 
 
 def mapping(

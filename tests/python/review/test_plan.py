@@ -234,7 +234,7 @@ def test_a_service_gains_without_its_start_and_grows_as_was_measured(tmp_path: P
     share = Interval(0.2, 0.1, 0.3)
     found = MeasuredGain(
         "runs in turns", Interval(0, 0, 0), share, None, None, 3, {}, 1.0, 1.0,
-        growth_bytes=5 << 20,
+        growth_bytes=Interval(5 << 20, 5 << 20, 5 << 20),
     )  # fmt: skip
     estimate = msgspec.structs.replace(gaining(0, 0, 0), measured=found)
     row = only_row(plan(tmp_path), estimate)
