@@ -193,6 +193,8 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 	tables unfiltered --filter=no "${BATS_FILE_TMPDIR}/memory" malloc >without
 	diff -u with without
 	grep -q '^anonymous' with
+	# A stack has one row.
+	awk '/^[0-9]/ && seen[$1]++ { exit 1 }' filtered/stacks.*.tsv
 	mkdir alone
 	valgrind_lib
 	valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \

@@ -2,6 +2,7 @@
 /* Is a running program copied, and does it notice nothing? */
 #include "check.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -90,6 +91,36 @@ TEST(a_counting_program_is_copied_a_hundred_times)
 	CHECK(result.sum == (double)result.turns * 0.5);
 	/* All copies are reaped, too. */
 	CHECK(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD);
+}
+
+static void wait_forever(int output)
+{
+	(void)output;
+	for (;;)
+		pause();
+}
+
+/* Who reads a pipe of its starter's waits for its end. */
+TEST(the_injector_keeps_no_file_of_its_starters_open)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+	int ends[2];
+	char byte;
+
+	CHECK_EQUAL(pipe2(ends, O_NONBLOCK), 0);
+	CHECK_EQUAL(injected_start(&injected, wait_forever), 0);
+	request = injected_request(&injected);
+	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+	kill(injected.program, SIGKILL);
+	waitpid(injected.program, NULL, 0);
+	close(ends[1]);
+	CHECK_EQUAL(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	close(injected.socket);
+	close(injected.from_program);
+	waitpid(injected.injector, NULL, 0);
 }
 
 CHECK_MAIN
