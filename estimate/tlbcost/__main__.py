@@ -35,7 +35,7 @@ COMMANDS = {
     "worker": "let reviews estimate services on this host",
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
-    "run": "run a program whose memory asks for transparent huge pages",
+    "run": "run a program with transparent huge pages, or without",
     "trial": "run a program on base and on huge pages in turn, and compare",
     "numa": "predict what large pages would do to a program on a NUMA machine",
     "events": "list a CPU's counters, and what they mean",

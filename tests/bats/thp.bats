@@ -361,6 +361,25 @@ traced_by() { # <pid>
 	[[ ${stderr} == *"this kernel has no transparent huge pages"* && ! -e ran ]]
 }
 
+@test "without huge pages, or with those it asks for, though the system's mode is always" {
+	need_root
+	keep eval "echo $(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled") >${THP}/enabled"
+	echo always >"${THP}/enabled"
+	run -0 "${MEMORY}" mmap 0
+	(($(of_smaps AnonHugePages) >= LEAST))
+	run -0 "${TLBCOST}" run --no-thp -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${MEMORY}" malloc 0
+	(($(of_smaps AnonHugePages) == 0))
+	run --separate-stderr "${TLBCOST}" run --thp-advised-only -- "${MEMORY}" mmap 0
+	if ((status == 4)); then
+		[[ ${stderr} == *"Linux 6.18 can"* ]]
+	else
+		(($(of_smaps AnonHugePages) == 0))
+		run -0 "${TLBCOST}" run --thp-advised-only -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${MEMORY}" malloc 0
+		(($(of_smaps AnonHugePages) >= LEAST))
+	fi
+	end_keeper
+}
+
 @test "a user who is not root: the same; a setuid program is refused" {
 	need_root
 	as_nobody
@@ -387,7 +406,10 @@ traced_by() { # <pid>
 
 @test "a wrong command line" {
 	run -2 --separate-stderr "${TLBCOST}" run -- true
-	[[ ${stderr} == *"--thp is missing"*"hint: tlbcost run --thp"* ]]
+	[[ ${stderr} == *"one of --thp, --no-thp and --thp-advised-only"*"hint: tlbcost run --thp"* ]]
+	run -2 --separate-stderr "${TLBCOST}" run --thp --no-thp -- true
+	run -2 --separate-stderr "${TLBCOST}" run --no-thp --pid 1
+	run -127 --separate-stderr "${TLBCOST}" run --no-thp -- /nowhere/app
 	run -2 --separate-stderr "${TLBCOST}" run --thp
 	run -2 --separate-stderr "${TLBCOST}" run --thp --pid 1 -- true
 	run -2 --separate-stderr "${TLBCOST}" run --thp --no-collapse -- true

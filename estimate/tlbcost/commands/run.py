@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost run: put a program's memory on huge pages, without changing it or the system."""
+"""tlbcost run: a program with or without huge pages, without changing it or the system."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "tlbcost run --thp [options] [--] COMMAND [ARG...]\n"
-        "       tlbcost run --thp [options] --pid PID"
+        "       tlbcost run --thp [options] --pid PID\n"
+        "       tlbcost run --no-thp|--thp-advised-only [--] COMMAND [ARG...]"
     )
     add_exit_codes(
         parser,
         {
             1: "no such process",
-            4: "transparent huge pages are off, or the program may not be traced",
+            4: "transparent huge pages are off, the program may not be traced, or this kernel "
+            "cannot do it",
         },
         program=True,
         before="Each mapping of COMMAND, its heap and static arrays included, asks for "
@@ -37,7 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --pid: leave it to the kernel to move the memory that is there, over time",
     )  # fmt: skip
     parser.add_argument("-p", "--pid", metavar="PID", type=process_id, help="a running process")
+    parser.add_argument(
+        "--no-thp", action="store_true",
+        help="without transparent huge pages, whatever the system's mode is and COMMAND asks for",
+    )  # fmt: skip
     parser.add_argument("--thp", action="store_true", help="use transparent huge pages")
+    parser.add_argument(
+        "--thp-advised-only", action="store_true",
+        help="transparent huge pages for memory that asks alone (madvise), also where the "
+        "system's mode is always (Linux 6.18)",
+    )  # fmt: skip
     add_program(parser)
 
 
@@ -48,8 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     argv = program_words(arguments.program)
     example = "tlbcost run --thp -- ./app ARG..."
-    if not arguments.thp:
-        raise TlbcostError("run: which huge pages? --thp is missing", example, USAGE)
+    if arguments.thp + arguments.no_thp + arguments.thp_advised_only != 1:
+        why = "run: one of --thp, --no-thp and --thp-advised-only says which huge pages"
+        raise TlbcostError(why, example, USAGE)
     if arguments.pid is not None and argv:
         raise TlbcostError("run: --pid and a COMMAND exclude each other", example, USAGE)
     if arguments.pid is None and not argv:
@@ -60,6 +72,13 @@ def run(arguments: argparse.Namespace) -> int:
             "tlbcost run --thp --no-collapse --pid PID",
             USAGE,
         )
+    if not arguments.thp:
+        if arguments.pid is not None or arguments.json or arguments.output:
+            why = "run: --pid, --json and --output are for --thp"
+            raise TlbcostError(why, "tlbcost run --no-thp -- ./app ARG...", USAGE)
+        from tlbcost.thp.program import replace_by
+
+        replace_by(argv, advised=arguments.thp_advised_only)
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
     if arguments.pid is not None:
         from tlbcost.thp.program import ask_process

@@ -33,6 +33,17 @@ def calling_user() -> User | None:
     return User(int(uid), group, Path(entry.pw_dir))
 
 
+def become(user: User) -> None:
+    """For good."""
+    try:
+        groups = os.getgrouplist(pwd.getpwuid(user.uid).pw_name, user.gid)
+    except KeyError:
+        groups = [user.gid]
+    os.setgroups(groups)
+    os.setgid(user.gid)
+    os.setuid(user.uid)
+
+
 @contextlib.contextmanager
 def as_calling_user() -> Iterator[None]:
     """Access files as the user who called sudo: what is made is his; no link leads elsewhere."""

@@ -330,6 +330,9 @@ def command_lines(document: EstimateDocument, width: int) -> list[str]:
         first = document.what_to_do[0] if document.what_to_do else None
         if first is not None and first.no_remedy is not None:
             return labelled("Try", first.no_remedy, width)
+        if document.verdict.code == "already_huge" and document.total_fraction.high <= 0:
+            line = f"tlbcost run --no-thp -- {command_of(document)}"
+            return _explained(document, _rows("Try", [_fitted(document, line, width)]), width)
         if document.verdict.code in ("not_worth_it", "already_huge"):
             return []
         where = "" if document.program.runs else "   (where the program runs)"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import platform
 import shlex
@@ -12,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Literal, NoReturn, TextIO
 
 from tlbcost.common import formats, paths, units
 from tlbcost.common.cleanup import sigint_left_to_the_program
@@ -21,11 +22,14 @@ from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.formats import count, counts_in, read_table
 from tlbcost.common.paths import version
-from tlbcost.common.sudo import calling_user
+from tlbcost.common.sudo import become, calling_user
 from tlbcost.run.launch import resolve, rights_gained, start_failure
 from tlbcost.system import hints, process
 from tlbcost.system.machine import THP, thp_mode
 from tlbcost.system.process import tracing_rights
+
+# linux/prctl.h; the flag since Linux 6.18.
+_PR_SET_THP_DISABLE, _EXCEPT_ADVISED = 41, 2
 
 
 class Reached(Part, frozen=True, kw_only=True):
@@ -107,6 +111,31 @@ def check_possible() -> None:
             hints.write_setting("madvise", f"{THP}/enabled"),
             CANNOT_MEASURE,
         )
+
+
+def replace_by(argv: Sequence[str], *, advised: bool) -> NoReturn:
+    """Become the program, which has no transparent huge pages but those it asks for (`advised`).
+
+    What it starts inherits that. Raises TlbcostError: 4 where the kernel cannot, 126 or 127 if it
+    cannot be started.
+    """
+    path = resolve(argv[0])
+    if ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, _EXCEPT_ADVISED if advised else 0, 0, 0):
+        raise TlbcostError(
+            "this kernel cannot keep transparent huge pages from memory that does not ask alone",
+            "Linux 6.18 can; --no-thp keeps them from all memory",
+            CANNOT_MEASURE,
+        )
+    user = calling_user()
+    if user is not None:
+        become(user)
+    # Python ignores them.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execv(path, list(argv))
+    except OSError as error:
+        raise start_failure(argv[0], path, error.errno or 0) from error
 
 
 def run_program(argv: Sequence[str]) -> Reached:

@@ -23,6 +23,7 @@ from tlbcost.common import paths
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
+from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain, OverLimit
 from tlbcost.model.gain import MODELS, total_interval
 from tlbcost.report.summary import summary
@@ -235,6 +236,13 @@ def test_the_summary_says_what_was_measured_and_what_was_expected() -> None:
     assert "kernel time" in text
     assert "the model expected" in text
     assert "measured in 4 pairs of runs, in turns, by glibc-thp; modelled by" in text
+
+
+def test_who_loses_by_its_huge_pages_is_told_the_switch() -> None:
+    there = measured(-0.1, 0.0, method=AS_IT_RUNS)
+    text = text_of(concluded(there), details=False)
+    assert text.startswith("ALREADY THERE AND LOSING")
+    assert "Try     tlbcost run --no-thp -- ./app 'an argument'\n" in text
 
 
 def test_the_growth_that_was_measured_stands_by_what_to_try() -> None:
