@@ -34,6 +34,31 @@ start() { # <kind>
 	wait_until has_resident "${pid}" 96
 }
 
+@test "what of huge pages is zeros is known to the byte" {
+	[[ $(</sys/kernel/mm/transparent_hugepage/enabled) != *"[never]"* ]] || skip "transparent huge pages are off"
+	cc -D_GNU_SOURCE -x c -o sparse - <<-'C'
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		int main(void)
+		{
+			char *memory = aligned_alloc(2 << 20, 64 << 20);
+			madvise(memory, 64 << 20, MADV_HUGEPAGE);
+			for (int at = 0; at < 64 << 20; at += 4 * 4096)
+				memory[at] = 1;
+			return write(1, "ready", 5) + pause();
+		}
+	C
+	./sparse 3>&- >ready &
+	pid=$!
+	wait_until test -s ready
+	run --separate-stderr "${MAPS[@]}" --waste --json zeros.json "${pid}"
+	((status != 4)) || skip "the kernel does not tell: ${stderr}"
+	[[ $(value zeros.json 'sum(x["zero_bytes"] for x in a) * 4 == sum(x["huge_bytes"] for x in a) * 3') == True ]]
+	[[ $(value zeros.json 'sum(x["huge_bytes"] for x in a)') == 0 || ${output} == *" of its huge pages are zeros"* ]]
+	run -2 "${MAPS[@]}" --waste -- true
+}
+
 # Until a watcher sleeps, and reads nothing while it sleeps; a kernel that does not report why a process
 # sleeps gives it ten seconds.
 watches() { # <pid of the watcher>

@@ -44,6 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--touched", metavar="SECONDS", type=_seconds,
         help="report which pages PID uses within SECONDS; costs it a few more page walks",
     )  # fmt: skip
+    parser.add_argument(
+        "--waste", action="store_true",
+        help="report what of PID's huge pages holds nothing but zeros; reads all of them",
+    )  # fmt: skip
     parser.add_argument("target", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
@@ -75,9 +79,9 @@ def _look(arguments: argparse.Namespace) -> int:
     command = program_words(words)
     if pid is None and not command:
         raise TlbcostError("neither a process nor a program is given", "tlbcost maps PID", USAGE)
-    if pid is None and arguments.touched is not None:
+    if pid is None and (arguments.touched is not None or arguments.waste):
         raise TlbcostError(
-            "--touched watches a running process, not a COMMAND",
+            "--touched and --waste are for a running process, not a COMMAND",
             "start the program, then: tlbcost maps --touched SECONDS PID",
             USAGE,
         )
@@ -90,7 +94,7 @@ def _look(arguments: argparse.Namespace) -> int:
     code = 0
     processes: tuple[ProcessMemory, ...]
     if pid is not None:
-        processes = (look(pid, reaches, arguments.touched),)
+        processes = (look(pid, reaches, arguments.touched, waste=arguments.waste),)
     else:
         with launcher_of(None) as launcher:
             code, processes = run_program(launcher, command, reaches)

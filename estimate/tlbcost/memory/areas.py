@@ -13,6 +13,7 @@ from typing import Annotated
 from tlbcost.common.document import doc
 from tlbcost.memory.eligibility import MemoryKind, Reason, Standing, backing_of, kind_of, stand
 from tlbcost.memory.smaps import Mapping
+from tlbcost.memory.waste import Waste
 from tlbcost.processors.published import Geometry, PageSizeGeometry, SourceKind
 from tlbcost.system.huge_pages import HugeSettings
 
@@ -56,6 +57,22 @@ class Area:
     huge_bytes: Annotated[int, doc("of these, on huge pages", minimum=0)]
     touched_bytes: Annotated[
         int | None, doc("on pages used in watched_s; null: not watched, or not known", minimum=0)
+    ]
+    zero_bytes: Annotated[
+        int | None,
+        doc(
+            "of huge_bytes, base pages that hold nothing but zeros; null: not looked at, or not "
+            "transparent",
+            minimum=0,
+        ),
+    ]
+    underused_bytes: Annotated[
+        int | None,
+        doc(
+            "of these, in huge pages that have more of them than max_ptes_none: what the kernel's "
+            "shrinker of underused huge pages may take back",
+            minimum=0,
+        ),
     ]
     eligible_bytes: Annotated[
         int, doc("of what is on base pages, what may be on transparent huge pages", minimum=0)
@@ -108,11 +125,12 @@ def areas_of(
     *,
     disabled: bool = False,
     watched: bool = False,
+    waste: dict[int, Waste] | None = None,
 ) -> tuple[Area, ...]:
     """Mappings of one name and kind together; most on base pages first.
 
     `disabled`: the process has transparent huge pages off. `watched`: its pages were marked unused
-    and watched.
+    and watched. `waste`: of waste_of().
     """
     groups: dict[tuple[MemoryKind, str], list[Mapping]] = {}
     for mapping in mappings:
@@ -122,7 +140,7 @@ def areas_of(
     areas = []
     for (kind, name), group in groups.items():
         standings = [stand(kind, name, backing_of(m), settings, disabled=disabled) for m in group]
-        areas.append(_area(kind, group, standings, reaches, watched=watched))
+        areas.append(_area(kind, group, standings, reaches, waste, watched=watched))
     return tuple(sorted(areas, key=lambda area: (area.huge_bytes - area.resident_bytes, area.name)))
 
 
@@ -131,6 +149,7 @@ def _area(
     group: list[Mapping],
     standings: list[Standing],
     reaches: Reaches,
+    waste: dict[int, Waste] | None,
     *,
     watched: bool,
 ) -> Area:
@@ -148,6 +167,8 @@ def _area(
     # The kernel does not say which hugetlb pages were used.
     known = watched and kind != "hugetlbfs" and all(m.referenced_bytes is not None for m in group)
     touched = sum(each.referenced_bytes or 0 for each in group) if known else None
+    looked = waste is not None and kind != "hugetlbfs"
+    wasted = [waste[m.start] for m in group if m.start in waste] if waste and looked else []
     fraction = 1.0 if kind == "hugetlbfs" else huge / resident if resident else 0.0
     ratio = reach_ratio(resident if touched is None else touched, fraction, reaches)
     return Area(
@@ -160,6 +181,8 @@ def _area(
         resident_bytes=resident,
         huge_bytes=huge,
         touched_bytes=touched,
+        zero_bytes=sum(each.zero_bytes for each in wasted) if looked else None,
+        underused_bytes=sum(each.underused_bytes for each in wasted) if looked else None,
         eligible_bytes=sum(m.resident_bytes - m.huge_bytes for m, s in pairs if s.eligible),
         page_bytes=standing.page_bytes,
         eligible=standing.eligible,

@@ -27,14 +27,16 @@ from tlbcost.memory.areas import Area, Reaches, areas_of
 from tlbcost.memory.eligibility import name_of
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.smaps import Mapping
+from tlbcost.memory.waste import Waste, waste_of
 from tlbcost.run.launch import Launcher, resolve, start_failure
 from tlbcost.system import hints, process
-from tlbcost.system.huge_pages import huge_settings, process_disabled
-from tlbcost.system.machine import Machine
+from tlbcost.system.huge_pages import HugeSettings, huge_settings, process_disabled
+from tlbcost.system.machine import THP, Machine, read_number
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_MAX_PTES_NONE = f"{THP}/khugepaged/max_ptes_none"
 # The program is not timed.
 _REST = 3
 
@@ -56,11 +58,18 @@ class ProcessMemory:
     watched_s: Annotated[float | None, doc("how long they were watched; null: they were not")] = (
         None
     )
+    max_ptes_none: Annotated[
+        int | None, doc("setting of khugepaged: base pages of zeros that a huge page may have")
+    ] = None
     areas: Annotated[tuple[Area, ...], doc("its memory, most on base pages first")]
 
 
-def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessMemory:
+def look(
+    pid: int, reaches: Reaches, touched_s: float | None = None, *, waste: bool = False
+) -> ProcessMemory:
     """Look at a running process; with `touched_s`, mark its pages and watch that many seconds.
+
+    `waste`: read what is on huge pages, to see what of it is zeros.
 
     Raises TlbcostError: 1 if there is no such process, 4 if it may not be looked at, has no
     memory of its own or the kernel does not report it.
@@ -89,12 +98,15 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
     with contextlib.suppress(OSError):
         program = process.executable(pid)
     settings = huge_settings(pid)
+    mappings = smaps.parse(text, program)
+    most_zero = read_number(_MAX_PTES_NONE)
     areas = areas_of(
-        smaps.parse(text, program),
+        mappings,
         settings,
         reaches,
         disabled=bool(process_disabled(pid)),
         watched=touched_s is not None,
+        waste=_waste(pid, mappings, settings, most_zero) if waste else None,
     )
     return ProcessMemory(
         pid=pid,
@@ -106,8 +118,25 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
         looking_ns=looking_ns,
         clearing_ns=clearing_ns,
         watched_s=touched_s,
+        max_ptes_none=most_zero,
         areas=areas,
     )
+
+
+def _waste(
+    pid: int, mappings: Sequence[Mapping], settings: HugeSettings, most_zero: int | None
+) -> dict[int, Waste] | None:
+    if settings.huge_page_bytes is None:
+        return None
+    try:
+        return waste_of(pid, mappings, settings.huge_page_bytes, most_zero or 0)
+    except OSError as error:
+        if error.errno in (errno.ENOTTY, errno.EINVAL):
+            raise TlbcostError(
+                "this kernel does not tell where a process's huge pages are", "Linux 6.7 does",
+                CANNOT_MEASURE,
+            ) from error  # fmt: skip
+        raise _refused(pid, Path(f"/proc/{pid}"), error, "mem") from error
 
 
 def run_program(
@@ -232,6 +261,8 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
         console.print(f"{len(maps.processes) - len(shown)} more processes: --details")
     console.print(maps.opinion)
     one = maps.processes[0]
+    if any(area.zero_bytes for area in one.areas):
+        console.print(_zeros(one))
     if details and one.looking_ns is not None:
         console.print(_cost(one.looking_ns, one.clearing_ns))
 
@@ -301,17 +332,18 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
     rest = [area for area in process.areas if area not in listed]
     watched = process.watched_s is not None
     columns = ["size", "in memory", "on huge", *(["touched"] if watched else [])]
+    if any(area.zero_bytes is not None for area in process.areas):
+        columns.append("zeros")
     shown = table("memory", *columns, "x reach")
     for area in listed:
-        touched = (
-            units.NOT_OBTAINED if area.touched_bytes is None else units.size(area.touched_bytes)
-        )
+        touched = _size(area.touched_bytes)
         shown.add_row(
             shortened(_name(area), _NAME_COLUMNS),
             units.size(area.size_bytes),
             units.size(area.resident_bytes),
             units.size(area.huge_bytes),
             *([touched] if watched else []),
+            *([_size(area.zero_bytes)] if "zeros" in columns else []),
             _times(area.reach_ratio),
         )
     if rest:
@@ -322,6 +354,7 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
             units.size(sum(area.resident_bytes for area in rest)),
             units.size(sum(area.huge_bytes for area in rest)),
             *([units.size(sum(bytes_touched))] if watched else []),
+            *([units.size(sum(a.zero_bytes or 0 for a in rest))] if "zeros" in columns else []),
             _times(sum(area.reach_ratio for area in rest)),
         )
     section(console, shown)
@@ -340,8 +373,22 @@ def _why(areas: Sequence[Area]) -> str:
     return f"{units.size(base)} not on huge pages: {areas[0].words}"
 
 
+def _size(n_bytes: int | None) -> str:
+    return units.NOT_OBTAINED if n_bytes is None else units.size(n_bytes)
+
+
 def _times(ratio: float) -> str:
     return "< 0.1" if ratio < 0.1 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _zeros(process: ProcessMemory) -> str:
+    zero = sum(area.zero_bytes or 0 for area in process.areas)
+    taken = sum(area.underused_bytes or 0 for area in process.areas)
+    return (
+        f"{units.size(zero)} of its huge pages are zeros, which base pages would not take if they "
+        f"were never written. The kernel's shrinker of underused huge pages may take back "
+        f"{units.size(taken)} (max_ptes_none {process.max_ptes_none}, shrink_underused)."
+    )
 
 
 def _cost(looking_ns: int, clearing_ns: int | None) -> str:
