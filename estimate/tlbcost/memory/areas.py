@@ -65,7 +65,7 @@ class Area:
             "transparent",
             minimum=0,
         ),
-    ]
+    ] = None
     underused_bytes: Annotated[
         int | None,
         doc(
@@ -73,7 +73,7 @@ class Area:
             "shrinker of underused huge pages may take back",
             minimum=0,
         ),
-    ]
+    ] = None
     eligible_bytes: Annotated[
         int, doc("of what is on base pages, what may be on transparent huge pages", minimum=0)
     ]
