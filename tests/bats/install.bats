@@ -140,16 +140,16 @@ install_deps() {
 	run -0 install_deps
 	[[ ${output} == "" && ! -e ${RECORD} ]]
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user tmux zsh"$'\n'*" install "*" chromium poppler-utils" ]]
+	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" tmux zsh "*" qemu-user"$'\n'*" install "*" chromium poppler-utils" ]]
 	[[ ${output} == *"tlbcost: tests in a browser will be skipped: cannot install chromium poppler-utils: apt-get failed"* ]]
-	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user tmux zsh: apt-get failed"* ]]
+	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user: apt-get failed"* ]]
 	fake id 'echo 1000'
 	rm "${RECORD}"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user tmux zsh: not root"* && ! -e ${RECORD} ]]
+	[[ ${output} == *"cannot install "*"qemu-user: not root"* && ! -e ${RECORD} ]]
 	rm "${FAKES}/apt-get"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user tmux zsh: this system has no apt-get"* ]]
+	[[ ${output} == *"cannot install "*"qemu-user: this system has no apt-get"* ]]
 }
 
 @test "install-deps --all: of a package's names, the one that this release has" {
@@ -161,13 +161,13 @@ install_deps() {
 		fake apt-cache "[[ \$* == *${here} ]]"
 		rm -f "${RECORD}"
 		run -0 install_deps --all
-		[[ $(<"${RECORD}") == *" ${here} qemu-user tmux zsh"$'\n'* ]]
+		[[ $(<"${RECORD}") == *" ${here} qemu-user"$'\n'* ]]
 	done
 	# Where nothing is known of any package.
 	fake apt-cache 'exit 100'
 	rm -f "${RECORD}"
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user tmux zsh"$'\n'* ]]
+	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user"$'\n'* ]]
 }
 
 @test "install-deps --accuracy: installs the programs of the suite, and continues without them" {
