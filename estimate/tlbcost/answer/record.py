@@ -26,7 +26,7 @@ from tlbcost.run.launch import check_simulatable
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import find_valgrind
-from tlbcost.system.huge_pages import HugeSettings, huge_settings
+from tlbcost.system.huge_pages import HugeSettings, huge_settings, whole_free
 from tlbcost.system.machine import Machine, glibc_version, huge_page_or_assumed, reports_free_pages
 from tlbcost.thp import program as run_thp
 
@@ -64,7 +64,7 @@ class Surroundings:
 
     `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
     `can_run_thp`: whether `tlbcost run --thp` is. `reports_free_pages`: whether this is a virtual
-    machine that hands its free memory back to the host.
+    machine that hands its free memory back to the host. `free_huge_pages`: free in one piece.
     """
 
     has_pmu: bool
@@ -74,6 +74,7 @@ class Surroundings:
     hugectl: bool = False
     can_run_thp: bool = False
     reports_free_pages: bool = False
+    free_huge_pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +243,17 @@ CaveatRule = Callable[[Estimate], tuple[str, str] | None]
 
 def surroundings() -> Surroundings:
     has_pmu = find_pmu().answer in _PRESENT
+    settings = huge_settings()
+    size = settings.huge_page_bytes
     return Surroundings(
         has_pmu,
         glibc_version(),
         os.environ.get("GLIBC_TUNABLES"),
-        huge_settings(),
+        settings,
         shutil.which("hugectl") is not None,
         run_thp.is_here(),
         reports_free_pages(),
+        None if size is None else whole_free(size),
     )
 
 

@@ -159,7 +159,11 @@ def _pool(pool: huge_pages.Pool) -> Check:
 
 def _memory() -> Check:
     available, limit = meminfo_bytes("MemAvailable"), memory_limit().limit_bytes
-    values = {"available_bytes": available, "cgroup_limit_bytes": limit}
+    size = huge_page_bytes()
+    free = None if size is None else huge_pages.whole_free(size)
+    values = {
+        "available_bytes": available, "cgroup_limit_bytes": limit, "free_huge_pages": free,
+    }  # fmt: skip
     if available is None:
         finding = "/proc/meminfo has no MemAvailable"
         return Check("memory", "limited", finding, values=values)
@@ -167,6 +171,8 @@ def _memory() -> Check:
     finding = (
         f"{units.size(available)} available, cgroup limit {units.size(limit) if limit else 'none'}"
     )
+    if free is not None and size is not None:
+        finding += f"; {units.size(free * size)} in whole huge pages, the rest needs compaction"
     if room < _COMFORTABLE_BYTES:
         finding += ": too little for measuring page walks well"
         return Check("memory", "limited", finding, values=values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import mmap
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -184,6 +185,18 @@ def spare_bytes() -> int | None:
         return None
     left = max(_LEAST_LEFT_BYTES, round(total * _LEAST_LEFT_FRACTION))
     return max(0, available - left)
+
+
+def whole_free(page_size_bytes: int) -> int | None:
+    """Huge pages that are free in one piece; others need compaction first. None: not known."""
+    text, free = read_text("/proc/buddyinfo"), 0
+    for line in (text or "").splitlines():
+        # "Node 0, zone Normal 1 2 ...": blocks of 1, 2, 4, ... base pages. No program gets DMA's.
+        zone, *blocks = line.partition("zone")[2].split()
+        sizes = enumerate(map(int, blocks), mmap.PAGESIZE.bit_length() - 1)
+        if zone != "DMA":
+            free += sum(count * ((1 << shift) // page_size_bytes) for shift, count in sizes)
+    return free if text else None
 
 
 def cgroup_spare_bytes(page_size_bytes: int) -> int | None:

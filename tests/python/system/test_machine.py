@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -214,6 +215,22 @@ def test_version_2_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
     assert process.memory_limit() == process.MemoryLimit(1, None)
+
+
+BUDDIES = """\
+Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3
+Node 0, zone    DMA32      1      1      4      2      5      4      3      3      4      2    752
+Node 1, zone   Normal   4822   2767   1940   7752   3962   2905    721    267     85    160    843
+"""
+
+
+def test_huge_pages_free_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert huge_pages.whole_free(2 << 20) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/buddyinfo").write_text(BUDDIES)
+    if mmap.PAGESIZE == 4096:
+        assert huge_pages.whole_free(2 << 20) == 2 + 2 * 752 + 160 + 2 * 843
 
 
 def test_no_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

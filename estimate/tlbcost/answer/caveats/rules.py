@@ -192,6 +192,21 @@ def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
     )
 
 
+def _fragmented(estimate: Estimate) -> tuple[str, str] | None:
+    surroundings, machine = estimate.given.surroundings, estimate.given.machine
+    if surroundings is None or machine is None or estimate.footprint is None:
+        return None
+    free, size = surroundings.free_huge_pages, estimate.given.huge_page_bytes
+    wanted = estimate.footprint.anonymous_pages * machine.base_page_bytes // size
+    if free is None or wanted <= free:
+        return None
+    return (
+        f"Of the {wanted:,} huge pages that its memory fills, {free:,} are free in one piece: for "
+        "others the kernel compacts memory while the program waits, or gives it base pages.",
+        "Free or compact memory first (echo 1 | sudo tee /proc/sys/vm/compact_memory).",
+    )
+
+
 SYSTEM_RULES: dict[str, CaveatRule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
@@ -207,6 +222,7 @@ SYSTEM_RULES: dict[str, CaveatRule] = {
     "T22": _already_huge,
     "T40": _busy,
     "T41": _idle,
+    "T57": _fragmented,
 }
 
 
@@ -214,7 +230,7 @@ SYSTEM_RULES: dict[str, CaveatRule] = {
 SEVERITIES: dict[Severity, tuple[str, ...]] = {
     "high": ("T45", "T17", "T14", "T22", "T40", "T11", "T13", "T19", "T04", "T34"),
     "medium": (
-        "T41", "T42", "T03", "T21", "T02", "T55", "T56",
+        "T57", "T41", "T42", "T03", "T21", "T02", "T55", "T56",
         "T25", "T27", "T26", "T28", "T07", "T20", "T35", "T15",
         "T16", "T10", "T18", "T29", "T33", "T32", "T06", "T09", "T30", "T24",
     ),

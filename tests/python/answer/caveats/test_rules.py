@@ -233,6 +233,7 @@ CASES: dict[str, tuple[Change, Change]] = {
     "T42": (_with_left_behind(1), _with_left_behind(0)),
     "T56": (_with_measured(0.9), _with_measured(0.3)),
     "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
+    "T57": (_with_surroundings(free_huge_pages=127), _with_surroundings(free_huge_pages=128)),
 }
 
 
