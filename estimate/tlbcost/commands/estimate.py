@@ -58,7 +58,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     request = request_of(arguments)
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
+    files = {name: getattr(arguments, name) for name in ("code", "folded", "plot", "pprof")}
     asked = [option for option, file in files.items() if file is not None]
     if asked and request.unsimulated is not None:
         raise TlbcostError(
@@ -181,6 +181,13 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
         from tlbcost.attribution.code_profile import folded
 
         write(arguments.folded, folded(images), TOOL_FAILED)
+    if arguments.pprof is not None:
+        from tlbcost.attribution.pprof import pprof
+
+        parts = (simulated.gain.base_data_ns, simulated.gain.base_code_ns)
+        known = [part.value for part in parts if part is not None]
+        stall_ns = sum(known) if len(known) == len(parts) else None
+        write(arguments.pprof, pprof(images, stall_ns), TOOL_FAILED)
     if arguments.plot is not None:
         from tlbcost.answer.phases_figure import draw_phases
 
@@ -287,6 +294,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", type=Path,
         help="draw the page walks over the run (.png or .svg)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pprof", metavar="FILE", type=to_file,
+        help="write the calls that lead to page walks, for go tool pprof and others that read it",
     )  # fmt: skip
     parser.add_argument(
         "--recalibrate", action="store_true", help="measure this machine's costs again first"

@@ -137,6 +137,19 @@ def damage_errors() -> tuple[type[Exception], ...]:
     return (*own, *plain, ValueError, MemoryError, zlib.error)
 
 
+def build_id_of(path: str) -> str | None:
+    """In hexadecimal; None: it is not known."""
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with Path(path).open("rb") as file:
+            return _build_id(ELFFile(file))
+    except OSError:
+        return None
+    except damage_errors():
+        return None
+
+
 def _build_id(elf: ELFFile) -> str | None:
     from elftools.elf.segments import NoteSegment
 

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders import answer as sample
+from builders.tree import TREE
 from tlbcost.attribution.code_profile import (
     code_rows,
     code_text,
@@ -17,6 +21,7 @@ from tlbcost.attribution.code_profile import (
     read_code,
 )
 from tlbcost.attribution.document import Attribution, allocation_site, words
+from tlbcost.attribution.pprof import pprof
 from tlbcost.attribution.simulation import attribute, code_lines
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.units import Interval
@@ -220,6 +225,20 @@ def test_folded_stacks() -> None:
     )
     text = folded([image(), image(stacks=(semicolon,))])
     assert text.splitlines() == ["app;[app];a:b 5", "app;[unknown] 30", "app;main;make_table 60"]
+
+
+@pytest.mark.long
+def test_go_reads_the_stacks_as_a_profile(tmp_path: Path) -> None:
+    go = shutil.which("go") or pytest.skip("needs go")
+    file = tmp_path / "walks.pb.gz"
+    file.write_bytes(pprof([image()], 2e9))
+    cache = {"HOME": str(tmp_path), "GOCACHE": str(TREE / "build/go-cache")}
+    words = [go, "tool", "pprof", "-sample_index=stall", "-raw", file]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | cache)
+    raw = " ".join(done.stdout.split())
+    assert "walks/count[dflt] huge_walks/count stall/nanoseconds" in raw
+    assert "1333333333: 1 2" in raw
+    assert "make_table" in raw
 
 
 def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
