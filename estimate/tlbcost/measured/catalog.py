@@ -141,9 +141,18 @@ def is_shared(seen: Seen) -> bool:
 
 
 def _as_it_runs(seen: Seen) -> Method | None:
-    """As it is started by the user, if that has most of its memory on huge pages; else None."""
-    anonymous = sum(each.anonymous_bytes for _, each in seen)
-    if not anonymous or 2 * sum(each.anonymous_huge_bytes for _, each in seen) < anonymous:
+    """As it is started by the user, if that has most of its memory on huge pages; else None.
+
+    What asks for them counts, too: copies that were followed split huge pages.
+    """
+    mappings = [each for _, each in seen]
+    anonymous = sum(each.anonymous_bytes for each in mappings)
+    huge = sum(
+        each.anonymous_bytes if each.eligible and "hg" in (each.flags or ()) else
+        each.anonymous_huge_bytes
+        for each in mappings
+    )  # fmt: skip
+    if not anonymous or 2 * huge < anonymous:
         return None
     kept, _ = base_environment()
     own = {name: value for name, value in os.environ.items() if kept.get(name) != value}

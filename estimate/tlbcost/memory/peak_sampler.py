@@ -107,19 +107,29 @@ class PeakSampler:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        return _peak_memory(self._samples, self._count)
+        return _peak_memory(self._chosen(), self._count)
 
     def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
         """After stop(): each mapping that it read, with its program; empty: none was seen."""
-        sample = _middle(self._samples)
+        sample = self._chosen()
         return () if sample is None else sample.mappings
 
     def isolated_pages(self) -> int | None:
         """After stop(): its pages whose frames lay alone (frames.py); None: unknown."""
-        sample = _middle(self._samples)
+        sample = self._chosen()
         known = [entries.isolated() for entries in sample.frames] if sample is not None else []
         alone = [pages for pages in known if pages is not None]
         return sum(alone) if alone else None
+
+    def _chosen(self) -> _Sample | None:
+        """Of the samples at the peak the one with the middle share: khugepaged may come late.
+
+        Of a program with copies the one with the largest share: its writes split what they share.
+        """
+        ordered = sorted(self._samples, key=lambda sample: sample.huge_fraction)
+        if not ordered:
+            return None
+        return ordered[-1 if self._copied else (len(ordered) - 1) // 2]
 
     def _watch(self) -> None:
         wait, before, last_bytes, last_end, last_took = _FIRST_S, 0, 0, 0.0, 0.0
@@ -200,14 +210,7 @@ def _resident_bytes(pid: int) -> int:
     return 1024 * sum(int(size.removesuffix(" kB")) for size in sizes)
 
 
-def _middle(samples: list[_Sample]) -> _Sample | None:
-    """Of the samples at the peak the one with the middle share: khugepaged may come late."""
-    ordered = sorted(samples, key=lambda sample: sample.huge_fraction)
-    return ordered[(len(ordered) - 1) // 2] if ordered else None
-
-
-def _peak_memory(samples: list[_Sample], count: int) -> PeakMemory | None:
-    sample = _middle(samples)
+def _peak_memory(sample: _Sample | None, count: int) -> PeakMemory | None:
     if sample is None:
         return None
     mappings = [mapping for _, mapping in sample.mappings]

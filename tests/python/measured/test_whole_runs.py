@@ -265,10 +265,11 @@ def mapping(
     *,
     anonymous: int = 100 * MIB,
     disabled: bool = False,
+    asks: bool = False,
 ) -> smaps.Mapping:
     return smaps.Mapping(
         name, kind, True, 100 * MIB, anonymous, huge, 0, 0, 0,
-        malloc_block_bytes=block, disabled=disabled,
+        malloc_block_bytes=block, disabled=disabled, flags=("rd", "hg") if asks else None,
     )  # fmt: skip
 
 
@@ -283,6 +284,7 @@ def mapping(
         ([mapping("heap", "[heap]")], "never", False, []),
         ([mapping("heap", "[heap]")], "never", True, ["thp"]),
         ([mapping("heap", "[heap]", 60 * MIB)], "madvise", True, [AS_IT_RUNS]),
+        ([mapping("heap", "[heap]", asks=True)], "madvise", True, [AS_IT_RUNS]),
         ([], "madvise", False, ["run-thp"]),
         ([mapping("heap", "[heap]", disabled=True)], "madvise", True, []),
         ([mapping("shared", "/dev/zero (deleted)", anonymous=0)], "madvise", True, []),
