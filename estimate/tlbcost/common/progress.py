@@ -57,6 +57,16 @@ def be_quiet() -> None:
     _STDERR.quiet = True
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    before = _STDERR.quiet
+    _STDERR.quiet = True
+    try:
+        yield
+    finally:
+        _STDERR.quiet = before
+
+
 def is_quiet() -> bool:
     """Whether be_quiet() was called."""
     return _STDERR.quiet
