@@ -40,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_details(parser)
     add_engine(parser)
+    parser.add_argument(
+        "--export-hyperfine", metavar="FILE", type=to_file,
+        help="write the runs as hyperfine --export-json does; implies --no-turns",
+    )  # fmt: skip
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
     add_redact(parser)
     add_region(parser)
@@ -71,14 +75,17 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.common.progress import say
-    from tlbcost.trial.document import print_trials, trial_document
+    from tlbcost.trial.document import hyperfine, print_trials, trial_document
     from tlbcost.trial.session import TrialRequest, run_trials, to_table
 
     argv = program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to run", "tlbcost trial -- ./app ARG...", USAGE)
-    files = {option: getattr(arguments, option) for option in ("json", "output", "table")}
-    check_files({f"--{option}": file for option, file in files.items()}, TOOL_FAILED)
+    files = {
+        "--export-hyperfine": arguments.export_hyperfine, "--json": arguments.json,
+        "--output": arguments.output, "--table": arguments.table,
+    }  # fmt: skip
+    check_files(files, TOOL_FAILED)
     request = TrialRequest(
         argv=argv,
         methods=tuple(arguments.methods),
@@ -87,7 +94,8 @@ def _try(arguments: argparse.Namespace) -> int:
         prepare=arguments.prepare,
         estimated=not arguments.no_estimate,
         engine=arguments.engine,
-        turns=not arguments.no_turns,
+        # In turns, the time that passes is not the program's own.
+        turns=not arguments.no_turns and arguments.export_hyperfine is None,
         region=arguments.region,
     )
     found = run_trials(request, say)
@@ -100,6 +108,8 @@ def _try(arguments: argparse.Namespace) -> int:
         arguments.output,
         arguments.json,
     )
+    if arguments.export_hyperfine is not None:
+        write(arguments.export_hyperfine, hyperfine(found), TOOL_FAILED)
     if arguments.table is not None:
         write(arguments.table, to_table(found), TOOL_FAILED)
     return 0 if any(trial.proven for trial in found.trials) else CANNOT_MEASURE

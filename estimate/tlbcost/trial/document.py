@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import names, units
@@ -360,3 +362,33 @@ def _run(run: Run, seen: PeakMemory | None) -> RunWithMemory:
         by_size = None if sizes is None else {str(size): n for size, n in sizes.items()}
         memory = part_of(MemoryAtPeak, seen, mthp_bytes=by_size)
     return RunWithMemory(**asdict(run), memory=memory)
+
+
+def hyperfine(found: ProgramTrials) -> str:
+    """The runs in the form of hyperfine --export-json, for what reads that. Times are in s."""
+    command = shlex.join(found.argv)
+    results: list[dict[str, object]] = []
+    for trial in found.trials:
+        base, huge = [pair.base for pair in trial.pairs], [pair.huge for pair in trial.pairs]
+        if not results and base:
+            results.append(_benchmark(f"{command} (base pages)", base))
+        if huge:
+            results.append(_benchmark(f"{command} ({trial.method.name})", huge))
+    return json.dumps({"results": results}, indent=2) + "\n"
+
+
+def _benchmark(command: str, runs: Sequence[Run]) -> dict[str, object]:
+    times = [run.wall_ns / 1e9 for run in runs]
+    return {
+        "command": command,
+        "mean": fmean(times),
+        "stddev": stdev(times) if len(times) > 1 else None,
+        "median": median(times),
+        "user": fmean(run.user_ns / 1e9 for run in runs),
+        "system": fmean(run.system_ns / 1e9 for run in runs),
+        "min": min(times),
+        "max": max(times),
+        "times": times,
+        "memory_usage_byte": [run.max_rss_bytes for run in runs],
+        "exit_codes": [0] * len(times),
+    }

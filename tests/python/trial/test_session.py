@@ -31,7 +31,7 @@ from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
 from tlbcost.system import machine
-from tlbcost.trial.document import bloat_bytes, print_trials, trial_document, verdict
+from tlbcost.trial.document import bloat_bytes, hyperfine, print_trials, trial_document, verdict
 from tlbcost.trial.session import (
     MIN_PAIRS,
     Pair,
@@ -234,6 +234,19 @@ def text_of(report: ProgramTrials) -> str:
     file = io.StringIO()
     print_trials(report, file, details=True)
     return file.getvalue()
+
+
+def test_hyperfines_readers_read_the_runs() -> None:
+    trial = judge(METHOD, [pair(0.9), pair(0.8), pair(0.7)])
+    base, huge = json.loads(hyperfine(made_trials(trial)))["results"]
+    assert base["command"] == "./app 'an arg' (base pages)"
+    assert base["times"] == [1.0, 1.0, 1.0]
+    assert (base["user"], base["system"]) == (pytest.approx(0.9), pytest.approx(0.1))
+    assert huge["command"] == "./app 'an arg' (a-method)"
+    assert (huge["mean"], huge["median"]) == (pytest.approx(0.8), 0.8)
+    assert (huge["min"], huge["max"], huge["stddev"]) == (0.7, 0.9, pytest.approx(0.1))
+    assert huge["memory_usage_byte"] == [256 << 20] * 3
+    assert json.loads(hyperfine(made_trials())) == {"results": []}
 
 
 def test_the_share_is_the_median_of_the_pairs() -> None:
