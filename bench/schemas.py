@@ -65,12 +65,10 @@ INPUTS = ("review-plan",)
 def text(name: str) -> str:
     """The schema's file as it has to be."""
     document, title = DOCUMENTS[name]
-    return (
-        json.dumps(
-            schema_of(document, title, written=name not in INPUTS), indent=2, ensure_ascii=False
-        )
-        + "\n"
-    )
+    schema = schema_of(document, title, written=name not in INPUTS)
+    # A name, and no place on the net.
+    named = {"$schema": schema.pop("$schema"), "$id": f"urn:tlbcost:schema:{name}", **schema}
+    return json.dumps(named, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
