@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 
 from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.profile import DEFAULT_FILE, DEFAULT_ROWS
 
@@ -20,6 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE", nargs="?", type=from_file, default=DEFAULT_FILE,
         help="what 'tlbcost record', 'perf record' or 'tlbcost estimate --code' wrote (default: "
         f"{DEFAULT_FILE})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--annotations", action="store_true",
+        help="with --since: print warnings for GitHub Actions, which shows them at their lines",
     )  # fmt: skip
     parser.add_argument(
         "--by", choices=("object", "symbol", "line", "mapping"), default="symbol",
@@ -34,7 +39,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"rows at most (default: {DEFAULT_ROWS})",
     )
-    add_exit_codes(parser, {1: "the file cannot be read, or holds nothing of the kind"})
+    parser.add_argument(
+        "--most", metavar="SHARE", type=_share, default=0.01,
+        help="with --since: how many more page walks are no failure, such as 2%% (default: 1%%)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--since", metavar="BEFORE", type=from_file,
+        help="functions with more page walks than in this file, of an earlier 'estimate --code'",
+    )  # fmt: skip
+    add_exit_codes(
+        parser,
+        {
+            1: "the file cannot be read, or holds nothing of the kind",
+            3: "--since: more page walks than --most allows",
+        },
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < math.inf or not text.endswith("%"):
+        raise argparse.ArgumentTypeError(f"not a share such as 2%: {text}")
+    return share
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise TlbcostError(
             f"cannot read {arguments.file}: no such file", "tlbcost record -- ./app ARG..."
         )
+    if arguments.since is not None:
+        return _since(arguments)
     if is_code_table(arguments.file):
         return _code(arguments)
     if arguments.by == "line":
@@ -78,6 +109,18 @@ def _code(arguments: argparse.Namespace) -> int:
     by, limit = arguments.by, arguments.limit
     _report(arguments, describe(lines, by, limit), lambda: to_json(lines, by, limit))
     return 0
+
+
+def _since(arguments: argparse.Namespace) -> int:
+    from tlbcost.attribution.code_profile import read_code
+    from tlbcost.attribution.regression import describe, github_warnings, walks_of
+
+    if arguments.json is not None:
+        raise TlbcostError("--since has no JSON", "leave --json out", USAGE)
+    before, now = read_code(arguments.since), read_code(arguments.file)
+    text = github_warnings(before, now) if arguments.annotations else describe(before, now)
+    _report(arguments, text, str)
+    return CONDITION_HOLDS if walks_of(now) > (1 + arguments.most) * walks_of(before) else 0
 
 
 def _report(arguments: argparse.Namespace, text: str, to_json: Callable[[], str]) -> None:
