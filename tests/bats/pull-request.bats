@@ -68,7 +68,7 @@ teardown() {
 
 @test "a program that does not build, and a commit that there is not" {
 	TLBCOST_BUILD='exit 7' run -7 "${TREE}/scripts/pull-request"
-	TLBCOST_BUILD="[[ ! -e .git/HEAD ]] || exit 8" run -8 "${TREE}/scripts/pull-request"
+	TLBCOST_BUILD="[[ ! -e .git/HEAD ]] || exit 8; ${TLBCOST_BUILD}" run -8 "${TREE}/scripts/pull-request"
 	TLBCOST_BASE=0123456 run -128 "${TREE}/scripts/pull-request"
 	[[ ${output} == *0123456* ]]
 }
