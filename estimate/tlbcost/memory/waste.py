@@ -8,15 +8,13 @@ than max_ptes_none, and frees them.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import mmap
 import os
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from tlbcost.memory.smaps import Mapping
 
@@ -63,20 +61,20 @@ def _zero_parts(memory: int, page: int, huge_bytes: int) -> int:
     content = os.pread(memory, huge_bytes, page)
     if len(content) < huge_bytes:
         return 0  # it has been unmapped
-    words = np.frombuffer(content, np.uint64).reshape(-1, mmap.PAGESIZE // 8)
-    return int((~words.any(axis=1)).sum())
+    size, zeros = mmap.PAGESIZE, bytes(mmap.PAGESIZE)
+    return sum(content[at : at + size] == zeros for at in range(0, huge_bytes, size))
 
 
 def _huge_ranges(pagemap: int, mapping: Mapping) -> Iterator[tuple[int, int]]:
     """Where it is on huge pages, but for the kernel's own page of zeros."""
-    ranges = (ctypes.c_uint64 * (3 * _MOST_RANGES))()
+    ranges = array("Q", bytes(8 * 3 * _MOST_RANGES))
     begin = mapping.start
     while begin < mapping.end:
         fields = (
-            96, 0, begin, mapping.end, 0, ctypes.addressof(ranges), _MOST_RANGES, 0,
+            96, 0, begin, mapping.end, 0, ranges.buffer_info()[0], _MOST_RANGES, 0,
             _PFNZERO, _HUGE | _PFNZERO, 0, _HUGE,
         )  # fmt: skip
-        asked = (ctypes.c_uint64 * len(fields))(*fields)
+        asked = array("Q", fields)
         count = fcntl.ioctl(pagemap, _PAGEMAP_SCAN, asked)
         yield from ((ranges[3 * n], ranges[3 * n + 1]) for n in range(count))
         begin = asked[4]
