@@ -79,6 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.since is not None:
         return _since(arguments)
+    if arguments.annotations:
+        why = "--annotations compares with an earlier file, and --since is missing"
+        raise TlbcostError(why, "tlbcost annotate now.tsv --since before.tsv", USAGE)
     if is_code_table(arguments.file):
         return _code(arguments)
     if arguments.by == "line":

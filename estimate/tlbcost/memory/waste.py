@@ -8,6 +8,7 @@ than max_ptes_none, and frees them.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -58,9 +59,14 @@ def waste_of(
 
 
 def _zero_parts(memory: int, page: int, huge_bytes: int) -> int:
-    content = os.pread(memory, huge_bytes, page)
+    try:
+        content = os.pread(memory, huge_bytes, page)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return 0  # it has been unmapped
+        raise
     if len(content) < huge_bytes:
-        return 0  # it has been unmapped
+        return 0
     size, zeros = mmap.PAGESIZE, bytes(mmap.PAGESIZE)
     return sum(content[at : at + size] == zeros for at in range(0, huge_bytes, size))
 
