@@ -116,7 +116,8 @@ measured() { # <expression on what was measured>
 	PYTHON
 	run -0 "${ESTIMATE[@]}" -- "${BUILD}/venv/bin/python" shares.py
 	report 'measured is None and "shared or of files" in report["not_measured"]'
-	grep -q "MiB shared memory" report.txt
+	# Valgrind, where no CPU was free for copies, sees fewer rounds in that time.
+	grep -q "MiB shared memory" report.txt || [[ ${output} == *"simulated by Valgrind, not in copies"* ]]
 }
 
 @test "a program that has huge pages already runs without them, too" {
