@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Does `tlbcost doctor` tell the truth about this machine, and about machines with gaps?
 
+load common
+
 setup() {
-	load common
 	need_built tlbcost libexec/tlbcost-run libexec/tlbcost-calibrate libexec/valgrind
 	need_program valgrind
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache

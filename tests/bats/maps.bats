@@ -34,6 +34,7 @@ start() { # <kind>
 	wait_until has_resident "${pid}" 96
 }
 
+# bats test_tags=settings
 @test "what of huge pages is zeros is known to the byte" {
 	[[ $(</sys/kernel/mm/transparent_hugepage/enabled) != *"[never]"* ]] || skip "transparent huge pages are off"
 	cc -D_GNU_SOURCE -x c -o sparse - <<-'C'
@@ -162,7 +163,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 2))
 	run --separate-stderr "${MAPS[@]}" --touched 1 true
 	((status == 2))
-	[[ ${stderr} == *"--touched watches a running process"* ]]
+	[[ ${stderr} == *"--touched and --waste are for a running process"* ]]
 	run --separate-stderr "${MAPS[@]}" --touched nan 1
 	((status == 2))
 	run -127 --separate-stderr "${MAPS[@]}" no-such-program

@@ -367,14 +367,20 @@ traced_by() { # <pid>
 	echo always >"${THP}/enabled"
 	run -0 "${MEMORY}" mmap 0
 	(($(of_smaps AnonHugePages) >= LEAST))
-	run -0 "${TLBCOST}" run --no-thp -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${MEMORY}" malloc 0
+	run -0 "${TLBCOST}" run --no-thp -- "${MEMORY}" mmap 0
 	(($(of_smaps AnonHugePages) == 0))
 	run --separate-stderr "${TLBCOST}" run --thp-advised-only -- "${MEMORY}" mmap 0
 	if ((status == 4)); then
 		[[ ${stderr} == *"Linux 6.18 can"* ]]
 	else
 		(($(of_smaps AnonHugePages) == 0))
-		run -0 "${TLBCOST}" run --thp-advised-only -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${MEMORY}" malloc 0
+		# glibc's malloc asks where the mode is madvise alone.
+		run -0 "${TLBCOST}" run --thp-advised-only -- python3 -c 'import mmap
+memory = mmap.mmap(-1, 96 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+memory.madvise(mmap.MADV_HUGEPAGE)
+memory.write(bytes(96 << 20))
+print(open("/proc/self/smaps").read())'
+		printf '%s\n' "${output}" >"${SMAPS}"
 		(($(of_smaps AnonHugePages) >= LEAST))
 	fi
 	end_keeper
