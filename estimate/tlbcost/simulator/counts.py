@@ -98,6 +98,9 @@ def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
 
 
 def _process(path: Path) -> ProcessCounts:
+    if not path.stat().st_size:
+        # Killed before its first line; its number is in the name.
+        return ProcessCounts(int(path.name.split(".")[1]), 0, "[unknown]", None, None, None)
     table = read_table(path, formats.COUNTS, partial=True)
     finished = table.complete and table.header.get("state") != "running"
     return ProcessCounts(

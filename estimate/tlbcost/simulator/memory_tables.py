@@ -190,7 +190,8 @@ def _image(path: Path) -> ImageAttribution | None:
 
 
 def _table(path: Path, expected: TableFormat) -> Table | None:
-    if not path.exists():
+    # Empty: it was killed before the first line.
+    if not path.exists() or not path.stat().st_size:
         return None
     table = read_table(path, expected, partial=True)
     return table if table.complete else None
@@ -342,7 +343,8 @@ def plan_for(runs: Sequence[Run]) -> WindowPlan:
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
     """Windows of every image, sorted by name; empty if not modelled. Raises TlbcostError (125)."""
     try:
-        return tuple(_image_windows(path) for path in sorted(folder.glob("windows.*.tsv")))
+        found = sorted(folder.glob("windows.*.tsv"))
+        return tuple(_image_windows(path) for path in found if path.stat().st_size)
     except TlbcostError as error:
         raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
 

@@ -136,7 +136,7 @@ def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [table(state="running", rows=""), table(rows="4096\tload\t10\t4\t6\n")]
+    "text", ["", table(state="running", rows=""), table(rows="4096\tload\t10\t4\t6\n")]
 )
 def test_a_process_that_did_not_finish_has_no_counts(tmp_path: Path, text: str) -> None:
     (tmp_path / "counts.7.0.tsv").write_text(text)
