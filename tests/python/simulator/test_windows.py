@@ -81,7 +81,6 @@ def test_what_an_unfinished_image_stands_for_is_not_known(tmp_path: Path, unfini
 @pytest.mark.parametrize(
     "garbage",
     [
-        "",
         "garbage",
         text().replace("windows 1", "windows 9"),
         text().replace("base_cycles", "cycles"),
@@ -103,6 +102,11 @@ def test_garbage_is_refused_by_name(tmp_path: Path, garbage: str) -> None:
     with pytest.raises(TlbcostError, match=r"windows\.7\.0\.tsv") as error:
         read_windows(tmp_path)
     assert error.value.exit_code == 125
+
+
+def test_one_that_was_killed_before_its_first_line_has_none(tmp_path: Path) -> None:
+    put(tmp_path, "")
+    assert read_windows(tmp_path) == ()
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
