@@ -342,7 +342,7 @@ def command_lines(document: EstimateDocument, width: int) -> list[str]:
     measured = document.measured
     growth = growth_words(remedy)
     if measured is not None and measured.growth_bytes is not None:
-        growth = f"{grown_words(measured.growth_bytes)}; measured"
+        growth = grown_words(measured.growth_bytes)
     steps = [step for step in remedy.steps if not step.startswith("#")]
     if remedy.form == "code":
         lines = labelled("Try", f"{remedy.words}: {' '.join(steps)}", width)

@@ -249,7 +249,7 @@ def test_the_growth_that_was_measured_stands_by_what_to_try() -> None:
     found = advised(("./app",))
     given = replace(found.given, measured=measured(0.1, 0.05, growth_bytes=Interval(5e7, 5e7, 5e7)))
     text = text_of(replace(found, given=given), details=False)
-    assert "(47.7 MiB more memory; measured)" in text
+    assert "(47.7 MiB more memory)" in text
     assert "no extra memory" in text_of(found, details=False)
 
 
