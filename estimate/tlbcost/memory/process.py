@@ -384,10 +384,15 @@ def _times(ratio: float) -> str:
 def _zeros(process: ProcessMemory) -> str:
     zero = sum(area.zero_bytes or 0 for area in process.areas)
     taken = sum(area.underused_bytes or 0 for area in process.areas)
-    return (
+    text = (
         f"{units.size(zero)} of its huge pages are zeros, which base pages would not take if they "
-        f"were never written. The kernel's shrinker of underused huge pages may take back "
-        f"{units.size(taken)} (max_ptes_none {process.max_ptes_none}, shrink_underused)."
+        "were never written."
+    )
+    if process.max_ptes_none is None or read_number(f"{THP}/shrink_underused") != 1:
+        return f"{text} This kernel takes none of it back (shrink_underused)."
+    return (
+        f"{text} The kernel's shrinker of underused huge pages may take back "
+        f"{units.size(taken)} (max_ptes_none {process.max_ptes_none})."
     )
 
 
