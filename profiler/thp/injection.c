@@ -49,7 +49,7 @@ static void look_at_stop(struct injection *injection)
 	}
 }
 
-int injection_call(struct injection *injection, long call, const uint64_t arguments[3],
+int injection_call(struct injection *injection, long call, const uint64_t arguments[6],
 		   int64_t *result)
 {
 	struct registers registers = injection->saved;

@@ -30,7 +30,7 @@ int injection_begin(struct injection *injection, pid_t tid, const struct registe
  * Make the call, and wait for its end.  Returns 0 with the call's result, as
  * the kernel gives it; -1 if the thread ends (->ended) or cannot be traced.
  */
-int injection_call(struct injection *injection, long call, const uint64_t arguments[3],
+int injection_call(struct injection *injection, long call, const uint64_t arguments[6],
 		   int64_t *result);
 
 /*

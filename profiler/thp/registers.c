@@ -70,7 +70,7 @@ void registers_repeat(struct registers *registers)
 	registers->raw[ORIG_RAX] = (uint64_t)-1;
 }
 
-void registers_make_call(struct registers *registers, long call, const uint64_t arguments[3])
+void registers_make_call(struct registers *registers, long call, const uint64_t arguments[6])
 {
 	uint64_t *raw = registers->raw;
 
@@ -78,7 +78,6 @@ void registers_make_call(struct registers *registers, long call, const uint64_t 
 	raw[RAX] = (uint64_t)call;
 	/* Else the kernel might take it for a call to restart. */
 	raw[ORIG_RAX] = (uint64_t)-1;
-	/* prctl() wants the others to be 0. */
 	for (unsigned i = 0; i < 6; i++)
-		registers_set_argument(registers, i, i < 3 ? arguments[i] : 0);
+		registers_set_argument(registers, i, arguments[i]);
 }

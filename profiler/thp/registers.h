@@ -31,6 +31,6 @@ void registers_skip(struct registers *registers, int64_t result);
 void registers_repeat(struct registers *registers);
 
 /* Let the thread make this call next, by the instruction of the call that it has just made. */
-void registers_make_call(struct registers *registers, long call, const uint64_t arguments[3]);
+void registers_make_call(struct registers *registers, long call, const uint64_t arguments[6]);
 
 #endif

@@ -23,7 +23,7 @@
 static int advise(struct injection *injection, uint64_t start, uint64_t end, uint64_t advice,
 		  int64_t *result)
 {
-	const uint64_t arguments[3] = { start, end - start, advice };
+	const uint64_t arguments[6] = { start, end - start, advice };
 
 	return injection_call(injection, SYS_madvise, arguments, result);
 }
@@ -288,6 +288,98 @@ static int request_bss(struct stops *stops, struct injection *injection)
 	return rc;
 }
 
+/* Returns 0, or -1 with errno. */
+static int copy_memory(pid_t pid, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	static char buffer[1u << 20];
+
+	for (uint64_t done = 0; done < bytes; done += sizeof(buffer)) {
+		const size_t n = bytes - done < sizeof(buffer) ? bytes - done : sizeof(buffer);
+		const struct iovec ours = { buffer, n };
+		const struct iovec source = { (void *)(uintptr_t)(from + done), n };
+		const struct iovec target = { (void *)(uintptr_t)(to + done), n };
+
+		if (process_vm_readv(pid, &ours, 1, &source, 1, 0) != (ssize_t)n ||
+		    process_vm_writev(pid, &ours, 1, &target, 1, 0) != (ssize_t)n)
+			return -1;
+	}
+	return 0;
+}
+
+static int unmap(struct injection *injection, uint64_t start, uint64_t end)
+{
+	const uint64_t arguments[6] = { start, end - start };
+	int64_t result;
+
+	return start == end ? 0 : injection_call(injection, SYS_munmap, arguments, &result);
+}
+
+/*
+ * The code [start, end), whole huge pages, becomes anonymous memory with the same content.  Each
+ * huge page of it is made elsewhere and moved there at once: where a step fails the program has its
+ * file as before.  Returns 1; 0 where it was refused; or -1 as above.
+ */
+static int replace_text(const struct stops *stops, struct injection *injection, uint64_t start,
+			uint64_t end)
+{
+	const uint64_t size = stops->huge_page_bytes, bytes = end - start;
+	const uint64_t map[6] = { 0, bytes + size, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0ull };
+	int64_t made, result;
+	uint64_t copy, done = 0;
+
+	if (injection_call(injection, SYS_mmap, map, &made) < 0)
+		return -1;
+	if (made < 0 && made > -4096)
+		return 0;
+	copy = ((uint64_t)made + size - 1) / size * size;
+	if (request_huge(injection, copy, copy + bytes) < 0)
+		return -1;
+	while (done < bytes && copy_memory(injection->tid, start + done, copy + done, size) == 0) {
+		const uint64_t protect[6] = { copy + done, size, PROT_READ | PROT_EXEC };
+		const uint64_t move[6] = { copy + done, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+					   start + done };
+
+		if (injection_call(injection, SYS_mprotect, protect, &result) < 0)
+			return -1;
+		if (result == 0 && injection_call(injection, SYS_mremap, move, &result) < 0)
+			return -1;
+		if ((uint64_t)result != start + done)
+			break;
+		done += size;
+	}
+	if (unmap(injection, (uint64_t)made, copy) < 0 ||
+	    unmap(injection, copy + done, (uint64_t)made + bytes + size) < 0)
+		return -1;
+	return done > 0;
+}
+
+/* The code of the program and of the libraries that are there. */
+static int request_text(struct stops *stops, struct injection *injection)
+{
+	const uint64_t size = stops->huge_page_bytes;
+	char path[32];
+	struct vma vma;
+	FILE *maps;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", injection->tid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return 0;
+	while (rc >= 0 && vma_next(maps, &vma)) {
+		const uint64_t start = (vma.start + size - 1) / size * size;
+		const uint64_t end = vma.end / size * size;
+
+		if (!vma.executable || vma.writable || vma.shared || vma.anonymous || end <= start)
+			continue;
+		rc = replace_text(stops, injection, start, end);
+		stops->requests += rc > 0;
+	}
+	fclose(maps);
+	return rc < 0 ? -1 : 0;
+}
+
 /* After brk().  The program is to get *end. */
 static int grown(struct stops *stops, struct injection *injection, struct task *task,
 		 uint64_t argument, uint64_t result, uint64_t *end)
@@ -297,7 +389,7 @@ static int grown(struct stops *stops, struct injection *injection, struct task *
 	uint64_t before = memory->heap_end;
 
 	if (!heap_exit(memory, wanted, argument, result, end)) {
-		const uint64_t exactly[3] = { wanted, 0, 0 };
+		const uint64_t exactly[6] = { wanted };
 		int64_t again;
 
 		if (injection_call(injection, SYS_brk, exactly, &again) < 0)
@@ -340,6 +432,11 @@ static int ask(struct stops *stops, struct injection *injection, struct task *ta
 	uint64_t start, end;
 	int rc;
 
+	/* The C library calls it when the libraries that the program names are there. */
+	if (stops->text && !task->memory->filtered &&
+	    (task->memory->fresh || registers_call(exit) == SYS_set_tid_address) &&
+	    request_text(stops, injection) < 0)
+		return -1;
 	if (task->memory->fresh && !task->memory->filtered) {
 		task->memory->fresh = 0;
 		if (request_bss(stops, injection) < 0)

@@ -10,6 +10,7 @@
 /* What came of it. */
 struct stops {
 	uint64_t huge_page_bytes;
+	int text;		/* code is copied to huge pages, too */
 	uint64_t requests;	/* areas that asked for huge pages */
 	unsigned filtered;	/* how often a program set a seccomp filter, */
 	unsigned disabled;	/* turned transparent huge pages off for itself, */

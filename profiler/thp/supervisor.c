@@ -410,6 +410,7 @@ static void run_tracer(const struct supervised *what, const struct signals *sign
 	struct tracer tracer = {
 		.look_due = &look_due,
 		.stops.huge_page_bytes = what->huge_page_bytes,
+		.stops.text = what->text,
 	};
 	struct word word;
 	int status;

@@ -13,6 +13,7 @@ struct supervised {
 	const char *table;			/* NULL: none is written */
 	const struct user_account *user;	/* NULL: as we are */
 	uint64_t huge_page_bytes;
+	int text;				/* its code, too */
 };
 
 /*

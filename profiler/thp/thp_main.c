@@ -16,7 +16,7 @@
 #include "user.h"
 
 static const char help[] =
-	"usage: tlbcost-thp [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
+	"usage: tlbcost-thp [--output FILE] [--text] [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
 	"       tlbcost-thp --pid PID --switch on|off\n"
 	"       tlbcost-thp --pid PID --huge-page ADDRESS\n"
@@ -29,6 +29,7 @@ static const char help[] =
 	"  --no-collapse    leave it to the kernel to move the memory, some time later\n"
 	"  --output FILE    write a 'thp' table of what its memory got\n"
 	"  --pid PID        the process\n"
+	"  --text           copy the code of COMMAND and its libraries to huge pages, too\n"
 	"  --user UID:GID   run COMMAND as this user (needs root)\n"
 	"  --switch on|off  let it have transparent huge pages, or none from now on\n"
 	"\n"
@@ -42,6 +43,7 @@ struct options {
 	char *const *argv;
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
+	int text;
 	const char *change;	/* "on", "off", or NULL */
 	const char *huge_page;	/* its address, or NULL */
 };
@@ -54,6 +56,7 @@ static struct options parse_options(int argc, char **argv)
 		{ "no-collapse", no_argument, NULL, 'n' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
+		{ "text", no_argument, NULL, 't' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "switch", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
@@ -77,6 +80,9 @@ static struct options parse_options(int argc, char **argv)
 			break;
 		case 'p':
 			options.pid = (pid_t)atoi(optarg);
+			break;
+		case 't':
+			options.text = 1;
 			break;
 		case 'u':
 			options.user = optarg;
@@ -169,6 +175,7 @@ int main(int argc, char **argv)
 	if (options.pid > 0)
 		return ask_process(&options, size);
 	what.huge_page_bytes = size;
+	what.text = options.text;
 	if (options.user) {
 		if (user_parse(&user, options.user) < 0)
 			return complain(EXIT_OWN_FAILURE, options.user, strerror(errno),

@@ -14,7 +14,7 @@ struct query {
 	uint64_t name, build_id;
 };
 #define QUERY _IOWR('f', 17, struct query)
-enum { QUERY_WRITABLE = 2, QUERY_SHARED = 8 };
+enum { QUERY_WRITABLE = 2, QUERY_EXECUTABLE = 4, QUERY_SHARED = 8 };
 
 int vma_parse(const char *line, struct vma *vma)
 {
@@ -27,6 +27,7 @@ int vma_parse(const char *line, struct vma *vma)
 	vma->start = start;
 	vma->end = end;
 	vma->writable = rights[1] == 'w';
+	vma->executable = rights[2] == 'x';
 	vma->shared = rights[3] == 's';
 	vma->stack = strncmp(name, "[stack", 6) == 0;
 	vma->anonymous = inode == 0 && name[0] != '/' && strncmp(name, "[v", 2) != 0;
@@ -78,6 +79,7 @@ int vma_find(pid_t pid, uint64_t address, struct vma *vma)
 	vma->start = query.start;
 	vma->end = query.end;
 	vma->writable = (query.vma_flags & QUERY_WRITABLE) != 0;
+	vma->executable = (query.vma_flags & QUERY_EXECUTABLE) != 0;
 	vma->shared = (query.vma_flags & QUERY_SHARED) != 0;
 	vma->anonymous = query.inode == 0;
 	vma->stack = 0;

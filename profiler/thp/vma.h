@@ -10,7 +10,7 @@
 /* One area of /proc/PID/maps. */
 struct vma {
 	uint64_t start, end;
-	int writable, shared;
+	int writable, executable, shared;
 	int anonymous;	/* no file's: heap, mmap of anonymous memory, bss */
 	int stack;	/* the first thread's */
 };

@@ -318,6 +318,14 @@ code_program() { # <option of cc>...
 	(($(kib ShmemPmdMapped /mnt/tlbcost-code/code) >= 2048))
 }
 
+@test "code: copied to huge pages as the program starts" {
+	[[ $(uname -m) == x86_64 ]] || skip "needs x86-64"
+	code_program
+	advise code "${PWD}/code" "${PWD}/code" ./code
+	PATH=${BUILD}:${PATH} follow run-thp-text
+	(($(kib AnonHugePages) >= 2048))
+}
+
 @test "code: by libhugetlbfs, once it is linked for it" {
 	need_pool
 	need_program hugectl ld.hugetlbfs

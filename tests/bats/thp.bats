@@ -99,6 +99,25 @@ by_preload() { # <glob of a library>...
 	((output >= 40 << 10))
 }
 
+@test "code of a program, static or not, and of a library: on huge pages by --text alone" {
+	local program code=${BATS_TEST_DIRNAME}/../thp/text.c
+	cc -O1 -o plain "${code}"
+	cc -O1 -shared -fPIC -DWITHOUT_MAIN -o libpages.so "${code}"
+	cc -O1 -fPIC -DWITHOUT_PAGES -o linked "${code}" -L. -lpages -Wl,-rpath,"${PWD}"
+	cc -O1 -static -o fixed "${code}" || cp plain fixed
+	for program in plain linked fixed; do
+		under_thp "./${program}"
+		((status == 0 && output == 0))
+		run --separate-stderr "${TLBCOST}" run --thp --text -- "./${program}"
+		echo "${program}: ${output} ${stderr}"
+		((status == 0))
+		((output >= 6 << 10))
+	done
+	run -2 --separate-stderr "${TLBCOST}" run --thp --text --pid 1
+	[[ ${stderr} == *"--text is for a program that --thp starts"* ]]
+	run -2 --separate-stderr "${TLBCOST}" run --no-thp --text -- true
+}
+
 # bats test_tags=long
 @test "what is reported is what the program saw" {
 	under_thp "${MEMORY}" malloc 500

@@ -15,7 +15,6 @@ AskedBackend = Literal["auto", "pmu", "sim", "both"]
 AskedEngine = Literal["auto", "copies", "valgrind"]
 AskedModel = Literal["auto", "overlap", "simple"]
 
-_OF_COPIES = ("text", "shared-memory")
 _FROM = "tlbcost estimate --from FILE --cpu MODEL"
 
 
@@ -107,11 +106,11 @@ class EstimateRequest:
         }
         for option, given in of_measuring.items():
             without = "--from" if self.imported else "--region" if self.region else None
-            if given and (without == "--from" or (without and option[2:] in _OF_COPIES)):
+            also = option in ("--text", "--shared-memory")
+            if given and (without == "--from" or (without and also)):
                 raise TlbcostError(
-                    f"{option} is about measuring in copies, which {without} excludes"
-                    if option[2:] in _OF_COPIES
-                    else f"{option} is about measuring, and {without} measures nothing",
+                    f"{option} is about measuring, and {without} measures "
+                    + ("nothing" if without == "--from" else "anonymous memory alone"),
                     f"leave {option} out, or {without}",
                     USAGE,
                 )

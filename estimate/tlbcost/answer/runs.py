@@ -371,9 +371,9 @@ def measure_program(
     if not request.measured or run is None:
         return None, []
     asked = PairsRequest(
-        launcher, request.argv, path, first, seen, request.time_budget, system=request.system
+        launcher, request.argv, path, first, seen, request.time_budget, request.system, request.also
     )
-    if (asked.fits() and not request.also) or request.region is not None:
+    if (asked.fits() and "shared memory" not in request.also) or request.region is not None:
         most = duration(asked.seconds)
         if asked.run_s > 1:
             say(

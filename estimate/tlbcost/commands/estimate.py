@@ -320,7 +320,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--text", action="store_true",
-        help="measure the code of the program and of its libraries on huge pages, too, in copies",
+        help="measure the code of the program and of its libraries on huge pages, too",
     )  # fmt: skip
     parser.add_argument(
         "--time-budget", metavar="TIME", type=duration,

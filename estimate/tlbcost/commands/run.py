@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-thp", action="store_true",
         help="without transparent huge pages, whatever the system's mode is and COMMAND asks for",
     )  # fmt: skip
+    parser.add_argument(
+        "--text", action="store_true",
+        help="with --thp: the code of COMMAND and its libraries is copied to huge pages as it "
+        "starts, too",
+    )  # fmt: skip
     parser.add_argument("--thp", action="store_true", help="use transparent huge pages")
     parser.add_argument(
         "--thp-advised-only", action="store_true",
@@ -72,6 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
             "tlbcost run --thp --no-collapse --pid PID",
             USAGE,
         )
+    if arguments.text and (not arguments.thp or arguments.pid is not None):
+        why = "run: --text is for a program that --thp starts"
+        raise TlbcostError(why, "tlbcost run --thp --text -- ./app ARG...", USAGE)
     if not arguments.thp:
         if arguments.pid is not None or arguments.json or arguments.output:
             why = "run: --pid, --json and --output are for --thp"
@@ -87,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         from tlbcost.thp.program import run_program
 
-        reached = run_program(argv)
+        reached = run_program(argv, text=arguments.text)
     silent = arguments.quiet and arguments.output is None and arguments.json != STDOUT
     give_report(
         reached,

@@ -33,7 +33,7 @@ _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
 KNOWN = (
-    "auto, run-thp, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, "
+    "auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, "
     "hugectl[:OPTIONS], allocator=PATH, env:NAME=VALUE"
 )
 
@@ -41,8 +41,8 @@ KNOWN = (
 def named(text: str) -> Method:
     """The method of this name. Raises TlbcostError: 2 unknown, 4 not possible on this system."""
     name, _, value = text.partition("=")
-    if text == "run-thp":
-        return _run_thp()
+    if text in ("run-thp", "run-thp-text"):
+        return _run_thp(code=text == "run-thp-text")
     if text == "glibc-thp":
         return _glibc_thp()
     if name == "glibc-hugetlb":
@@ -104,13 +104,16 @@ def auto(run: Run, *, heeds_tunables: bool = True) -> tuple[Method, str]:
     )
 
 
-def candidates(seen: Seen, *, system: bool, traced: bool) -> list[Method]:
+def candidates(seen: Seen, *, system: bool, traced: bool, code: bool = False) -> list[Method]:
     """The ways that may put the memory of a program onto huge pages here, the simplest first.
 
     `seen`: its memory in an ordinary run. `system`: settings of the system may change, by root;
-    `traced`: the program may be traced. Pools are left to those who reserved them.
+    `traced`: the program may be traced. `code`: the program's code, too. Pools are left to those
+    who reserved them.
     """
     mode = thp_mode()
+    if code:
+        return [_run_thp(code=True)] if traced and thp.is_here() and mode != "never" else []
     own = _as_it_runs(seen)
     if own is not None:
         return [own]
@@ -235,17 +238,20 @@ def _glibc_hugetlb(name: str, size: int | None) -> Method:
     )
 
 
-def _run_thp() -> Method:
+def _run_thp(*, code: bool = False) -> Method:
     if not thp.is_here():
         why = "it traces the program, which it does on x86-64 only"
         raise TlbcostError(f"cannot try run-thp: {why}", "--with glibc-thp, or thp", CANNOT_MEASURE)
-    _check_thp("run-thp")
+    name, also = ("run-thp-text", ", its code is copied to them") if code else ("run-thp", "")
+    _check_thp(name)
+    option = " --text" if code else ""
     return Method(
-        "run-thp",
-        "each of the program's mappings asks for transparent huge pages (tlbcost run --thp)",
+        name,
+        f"each of the program's mappings asks for transparent huge pages{also} "
+        f"(tlbcost run --thp{option})",
         "anonymous",
         huge_page_bytes(),
-        prefix=thp.launcher(),
+        prefix=thp.launcher(text=code),
         settings=_on_request(),
         notes=("a stop at each of its larger mappings is part of what was measured",),
     )

@@ -24,6 +24,7 @@ from tlbcost.common.cleanup import Stopped, TimeLimitPassed
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress, say
 from tlbcost.common.units import Interval
+from tlbcost.copies.run import Also
 from tlbcost.measured import catalog
 from tlbcost.measured.method import Method, base_environment, explain
 from tlbcost.measured.record import (
@@ -253,7 +254,7 @@ class PairsRequest:
     """What to measure: `first` is an ordinary run, and `seen` the program's memory in it.
 
     `budget_s`: time for all pairs (None: as usual). `system`: root may set THP to "always"
-    while they run.
+    while they run. `also`: what is to be on huge pages besides anonymous memory: the code.
     """
 
     launcher: Launcher
@@ -263,6 +264,7 @@ class PairsRequest:
     seen: Seen
     budget_s: float | None = None
     system: bool = True
+    also: tuple[Also, ...] = ()
 
     @property
     def run(self) -> Run:
@@ -289,9 +291,10 @@ def measure_runs(asked: PairsRequest) -> tuple[MeasuredGain | str, list[Run]]:
     why nothing was measured.
     """
     traced = asked.launcher.region is None
-    methods = catalog.candidates(asked.seen, system=asked.system, traced=traced)
+    code = "text" in asked.also
+    methods = catalog.candidates(asked.seen, system=asked.system, traced=traced, code=code)
     if not methods:
-        return _no_method(asked.seen), []
+        return _no_method(asked.seen, code=code), []
     until = time.monotonic() + asked.seconds
     tried: list[_Pairs] = []
     with RunProgress("pairs of runs", MIN_PAIRS) as progress:
@@ -315,11 +318,14 @@ def measure_runs(asked: PairsRequest) -> tuple[MeasuredGain | str, list[Run]]:
     if best.why_not is not None or len(best.done) < MIN_PAIRS:
         return best.why_not or "the time was up before two pairs had run", base
     others = [each.tried() for each in tried if each is not best]
-    return best.found(tuple(others), in_turns=runner.cpus is not None), base
+    found = best.found(tuple(others), in_turns=runner.cpus is not None)
+    return replace(found, also=asked.also), base
 
 
-def _no_method(seen: Seen) -> str:
+def _no_method(seen: Seen, *, code: bool) -> str:
     mode = thp_mode()
+    if code and mode not in (None, "never"):
+        return "tlbcost run --thp --text, which copies code to huge pages, works on x86-64 only"
     if catalog.is_disabled(seen):
         return "the program, or what it is started by, has huge pages off (PR_SET_THP_DISABLE)"
     if catalog.is_shared(seen):

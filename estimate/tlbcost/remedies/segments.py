@@ -28,11 +28,13 @@ from tlbcost.remedies.remedy import (
     Remedy,
     Situation,
     advised,
+    allowing,
     mode_remedy,
     mounting,
     own_command,
     pooled,
     transparent,
+    trial_with,
     unmounting,
     with_pool,
 )
@@ -52,6 +54,7 @@ def remedies_for(
     elif region.code:
         found = [
             _khugepaged(region, situation),
+            _run_thp_text(region, situation),
             _code_on_tmpfs(region, program, situation),
             _hugectl(region, program, situation, "--text"),
         ]
@@ -62,6 +65,27 @@ def remedies_for(
             _static_always(region, standing, situation),
         ]
     return [remedy for remedy in found if remedy is not None]
+
+
+def _run_thp_text(region: RegionShare, situation: Situation) -> Remedy | None:
+    first = ((), ()) if situation.settings.thp == "always" else allowing(situation)
+    # A whole huge page of it is sure from two on.
+    too_small = region.mapped_bytes < 2 * situation.huge_page_bytes
+    if first is None or too_small or not situation.can_run_thp:
+        return None
+    steps, undo = first
+    return transparent(
+        "run-thp-text",
+        "command",
+        "tlbcost copies the code to huge pages as the program starts",
+        (*steps, f"tlbcost run --thp --text -- {situation.command}"),
+        [region],
+        situation,
+        undo=undo,
+        caution="profilers see such code without its file's name",
+        source=None,
+        proof=trial_with(situation, "run-thp-text"),
+    )
 
 
 def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) -> Remedy | None:

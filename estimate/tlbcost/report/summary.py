@@ -117,11 +117,11 @@ def modelled(document: EstimateDocument) -> Interval | None:
 
 
 def measured_words(measured: MeasuredGain) -> str:
+    also = "".join(f", with {each} on huge pages" for each in measured.also)
     if measured.source == "copies":
-        also = "".join(f", with {each} on huge pages" for each in measured.also)
         return f"measured in {measured.rounds} copies of the running program{also}"
     how = "" if measured.source == "runs one by one" else ", in turns"
-    return f"measured in {measured.rounds} pairs of runs{how}, by {measured.method}"
+    return f"measured in {measured.rounds} pairs of runs{how}, by {measured.method}{also}"
 
 
 def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: int) -> list[str]:

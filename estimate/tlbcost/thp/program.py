@@ -83,9 +83,9 @@ _NO_TRACER = (
 )
 
 
-def launcher() -> tuple[str, ...]:
-    """What goes before a command line. It exits as the command does."""
-    return (str(paths.libexec("tlbcost-thp")), "--")
+def launcher(*, text: bool = False) -> tuple[str, ...]:
+    """What goes before a command line, `text`: for its code, too. It exits as the command does."""
+    return (str(paths.libexec("tlbcost-thp")), *(["--text"] if text else []), "--")
 
 
 def is_here() -> bool:
@@ -138,8 +138,10 @@ def replace_by(argv: Sequence[str], *, advised: bool) -> NoReturn:
         raise start_failure(argv[0], path, error.errno or 0) from error
 
 
-def run_program(argv: Sequence[str]) -> Reached:
+def run_program(argv: Sequence[str], *, text: bool = False) -> Reached:
     """Run it to its end, with our own streams, environment and working directory.
+
+    `text`: its code is copied to huge pages, too.
 
     Raises TlbcostError: 4 where that is not possible here or for this program, 126 or 127 if it
     cannot be started, 125 if tlbcost itself failed.
@@ -155,7 +157,7 @@ def run_program(argv: Sequence[str]) -> Reached:
         )
     with temporary_folder() as folder:
         table = folder / "thp.tsv"
-        code = _run(argv, table)
+        code = _run(argv, table, text=text)
         if not table.exists():
             # Which of our programs failed, and why, that has said itself.
             hint = _NO_TRACER if code == CANNOT_MEASURE else None
@@ -179,14 +181,14 @@ def run_program(argv: Sequence[str]) -> Reached:
     )
 
 
-def _run(argv: Sequence[str], table: Path) -> int:
+def _run(argv: Sequence[str], table: Path, *, text: bool) -> int:
     tool = paths.libexec("tlbcost-thp")
     user = calling_user()
-    become = [] if user is None else ["--user", f"{user.uid}:{user.gid}"]
+    options = ["--output", str(table), *(["--text"] if text else [])]
+    if user is not None:
+        options += ["--user", f"{user.uid}:{user.gid}"]
     try:
-        process = subprocess.Popen(
-            [str(tool), "--output", str(table), *become, "--", *argv], close_fds=False
-        )
+        process = subprocess.Popen([str(tool), *options, "--", *argv], close_fds=False)
     except OSError as error:
         raise TlbcostError(
             f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED

@@ -243,9 +243,9 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
 
 def _check_watchers(request: TrialRequest, method: Method) -> None:
     """No process can be traced twice."""
-    if request.region is not None and method.name == "run-thp":
+    if request.region is not None and method.name.startswith("run-thp"):
         raise TlbcostError(
-            "a region cannot be timed with run-thp, which traces the program itself",
+            f"a region cannot be timed with {method.name}, which traces the program itself",
             "--with glibc-thp, or, as root, --with thp",
             CANNOT_MEASURE,
         )

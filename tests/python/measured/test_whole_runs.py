@@ -304,3 +304,15 @@ def test_methods_by_the_memory_of_the_program(
     monkeypatch.setattr(thp, "is_here", lambda: True)
     found = catalog.candidates([("/bin/sh", each) for each in memory], system=True, traced=True)
     assert [each.name for each in found] == names
+
+
+@pytest.mark.parametrize(("mode", "names"), [("madvise", ["run-thp-text"]), ("never", [])])
+def test_code_is_copied_by_the_launcher_alone(
+    monkeypatch: pytest.MonkeyPatch, mode: str, names: list[str]
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(catalog, "thp_mode", lambda: mode)
+    monkeypatch.setattr(thp, "is_here", lambda: True)
+    found = catalog.candidates([], system=True, traced=True, code=True)
+    assert [each.name for each in found] == names
+    assert all("--text" in each.prefix for each in found)
