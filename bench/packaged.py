@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Estimates of packaged programs, each followed at once by four pairs of runs with its remedy.
 
-Writes doc/accuracy.md. A program that is not installed is left out. `--load COMMAND` runs next to
-it all, such as 'stress-ng --cpu 1 --vm 1'.
+Writes a table of doc/accuracy.md. `--load COMMAND` runs next to it all, such as 'stress-ng --cpu 1
+--vm 1', and its table is another one. A program that is not installed is left out, and those of
+Python's libraries without `--python PATH`, an interpreter that has duckdb, faiss-cpu, lightgbm,
+networkx, numpy, polars and scikit-learn.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import shlex
 import shutil
@@ -22,7 +25,6 @@ from statistics import fmean, stdev
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy.md"
-BEGIN, END = "<!-- packaged: begin -->\n", "<!-- packaged: end -->\n"
 PAIRS = "4"
 
 LUA = """local t={} local x=1
@@ -55,37 +57,125 @@ select sum(length(b.v)) from t a join t b on b.k=(a.id*31)%1000003;
 select count(distinct v) from t;"""
 RUBY = """h={}; x=1; 2000000.times{|i| x=(x*1103515245+12345)&0x7fffffff; h[x]=i}
 s=0; h.keys.shuffle(random: Random.new(1)).each{|e| s+=h[e]}; puts s"""
-# What is written, and what prepares it; then the command by the name of its program.
+NODE = """const m=new Map(); let x=1; for(let i=0;i<4000000;i++){
+x=(x*1103515245+12345)&0x7fffffff; m.set(x%4000000,{v:x}); } let s=0;
+for(let i=0;i<60000000;i++){ x=(x*1103515245+12345)&0x7fffffff;
+const e=m.get(x%4000000); if(e) s+=e.v&7; } console.log(s);"""
+PERL = """my %h; my $x=1; for(1..1500000){$x=($x*16807)%2147483647; $h{$x%1000000}=$_}
+my $s=0; for(1..3000000){$x=($x*16807)%2147483647; $s+=$h{$x%1000000}//0} print "$s\n";"""
+PHP = """<?php ini_set('memory_limit','2G'); $h=[];$x=1;
+for($i=0;$i<4000000;$i++){$x=($x*16807)%2147483647;$h[$x]=$i;}$k=array_keys($h);$s=0;
+for($i=0;$i<12000000;$i++){$x=($x*16807)%2147483647;$s+=$h[$k[$x%count($k)]];}echo $s;"""
+LISP = """(let ((h (make-hash-table :size 3000000)) (x 1) (s 0)) (declare (type fixnum x s))
+(dotimes (i 3000000) (setf x (mod (* x 16807) 2147483647)) (setf (gethash x h) i)) (setf x 1)
+(dotimes (j 6) (dotimes (i 3000000) (setf x (mod (* x 16807) 2147483647))
+(incf s (the fixnum (gethash x h 0))))) (print s))"""
+SCHEME = """(let ((v (make-vector 4000000 0)) (h (make-hash-table 2000000)))
+(let fill ((i 0) (x 1)) (if (< i 2000000) (let ((y (modulo (* x 16807) 2147483647)))
+(vector-set! v (* 2 i) y) (hashq-set! h y i) (fill (+ i 1) y))))
+(let look ((i 0) (x 1) (s 0)) (if (< i 2000000) (let ((y (modulo (* x 16807) 2147483647)))
+(look (+ i 1) y (+ s (hashq-ref h y 0)))) (display s))))"""
+OCAML = """let () = let h = Hashtbl.create 1000000 in let x = ref 1 in
+for i = 1 to 2000000 do x := !x * 16807 mod 2147483647; Hashtbl.replace h !x i done;
+x := 1; let s = ref 0 in for _ = 1 to 4 do x := 1; for _ = 1 to 2000000 do
+x := !x * 16807 mod 2147483647; s := !s + Hashtbl.find h !x done done; print_int !s"""
+R = """set.seed(1); n <- 4e6; x <- runif(n); i <- sample(n); s <- 0
+for (k in 1:12) s <- s + sum(x[i]); o <- order(x); cat(s, sum(x[o] * i))"""
+FRAMES = {
+    "duckdb": """import duckdb
+c=duckdb.connect(); c.execute("set threads=1")
+c.execute("create table a as select (i*7919)%3000017 k, i v from range(6000000) t(i)")
+print(c.execute("select sum(x.v+y.v) from a x join a y on x.k=(y.v*31)%3000017").fetchone())""",
+    "faiss": """import faiss, numpy as np
+faiss.omp_set_num_threads(1); r=np.random.default_rng(1); X=r.random((150000,64),dtype="f4")
+i=faiss.IndexHNSWFlat(64,12); i.hnsw.efConstruction=20; i.add(X[:60000])
+print(i.search(X[100000:110000],5)[1].sum())""",
+    "lightgbm": """import numpy as np, lightgbm as lgb
+r=np.random.default_rng(1); X=r.normal(size=(300000,40)).astype("f4"); y=X[:,0]*X[:,1]+X[:,2]
+lgb.train({"num_threads":1,"verbose":-1,"num_leaves":127},lgb.Dataset(X,y),20)""",
+    "networkx": """import networkx as nx
+g=nx.gnm_random_graph(120000,500000,seed=1)
+print(len(nx.single_source_shortest_path_length(g,0)), nx.number_connected_components(g))""",
+    "numpy": """import numpy as np
+r=np.random.default_rng(1); a=np.arange(1<<26,dtype=np.int64)
+i=r.integers(0,1<<26,size=1<<25); print(sum(int(a[i].sum()) for _ in range(3)))""",
+    "polars": """import os; os.environ["POLARS_MAX_THREADS"]="1"
+import polars as pl; n=8000000; i=pl.arange(0,n,eager=True)
+d=pl.DataFrame({"i":i}).with_columns(((pl.col("i")*7919)%2000003).alias("k"))
+print(d.group_by("k").agg(pl.col("i").sum()).height, d.join(d.unique("k"),on="k").height)""",
+    "sklearn": """import os; os.environ["OMP_NUM_THREADS"]="1"
+import numpy as np; from sklearn.ensemble import RandomForestClassifier
+r=np.random.default_rng(1); X=r.normal(size=(60000,20)).astype("f4"); y=(X[:,0]*X[:,1]>0)
+print(RandomForestClassifier(6,random_state=1,n_jobs=1).fit(X,y).predict(X).sum())""",
+}
+STRUCT = """struct S%d{int a;std::string b;bool operator<(const S%d&o)const{return a<o.a;}};
+int f%d(std::vector<S%d>&v){std::map<S%d,int> m;std::sort(v.begin(),v.end());
+for(auto&e:v)m[e]++;return m.size();}
+"""
+# What is written, and what prepares it.
 FILES = {
     "t.lua": LUA % (6_000_000, 250_000_000, 6_000_000), "strings.lua": STRINGS, "Tree.java": JAVA,
-    "d.py": PYTHON, "main.go": GO, "q.sql": SQL, "h.rb": RUBY,
+    "d.py": PYTHON, "main.go": GO, "q.sql": SQL, "h.rb": RUBY, "n.js": NODE, "h.pl": PERL,
+    "h.php": PHP, "l.lisp": LISP, "h.scm": SCHEME, "h.ml": OCAML, "g.R": R,
+    "big.cc": "#include <algorithm>\n#include <map>\n#include <regex>\n#include <string>\n"
+    + "".join(STRUCT.replace("%d", str(n)) for n in range(10)),
+    **{f"with_{name}.py": text for name, text in FRAMES.items()},
 }  # fmt: skip
-PREPARE = {"bwa": "bwa index ref.fa", "java": "javac Tree.java", "go": "go build -o gomap main.go"}
+PREPARE = {
+    "bwa": "bwa index ref.fa", "java": "javac Tree.java", "go-map": "go build -o gomap main.go",
+    "blastn": "makeblastdb -in ref.fa -dbtype nucl -out refdb",
+    "ocaml": "ocamlopt h.ml -o hml",
+}  # fmt: skip
 COMMANDS = {
     "luajit": "luajit t.lua",
-    "lua5.4": "lua5.4 strings.lua",
+    "lua": "lua5.4 strings.lua",
     "minimap2": "minimap2 -t1 -x map-ont ref.fa long.fq",
     "stockfish": "stockfish bench 512 1 15",
-    "sqlite3": "sh -c 'sqlite3 :memory: <q.sql'",
+    "sqlite": "sh -c 'sqlite3 :memory: <q.sql'",
     "bwa": "sh -c 'head -120000 reads.fq | bwa mem -t1 ref.fa -'",
     "java": "java -XX:+UseSerialGC -Xmx1g Tree",
-    "python3": "python3 d.py",
-    "go": "./gomap",
+    "java-parallel": "java -XX:+UseParallelGC -Xmx1g Tree",
+    "python": "python3 d.py",
+    "go-map": "./gomap",
     "ruby": "ruby h.rb",
-    "pypy3": "pypy3 d.py",
+    "pypy": "pypy3 d.py",
     "sort": "sort --parallel=1 -S 2G ref.fa",
+    "node": "node n.js",
+    "perl": "perl h.pl",
+    "php": "php h.php",
+    "sbcl": "sbcl --dynamic-space-size 2048 --script l.lisp",
+    "guile": "guile --no-auto-compile h.scm",
+    "ocaml": "./hml",
+    "R": "Rscript g.R",
+    "g++": "g++ -O2 -c big.cc -o /dev/null",
+    "xz": "sh -c 'head -c 6000000 ref.fa | xz -9 -c >/dev/null'",
+    "zstd": "zstd -q -12 --long=27 -T1 -c ref.fa -o /dev/null -f",
+    "db_bench": "db_bench --benchmarks=fillrandom,readrandom --num=400000 --reads=400000 "
+    "--db=rdb --disable_wal=1",
+    "blastn": "blastn -num_threads 1 -db refdb -query q.fa -outfmt 6 -out /dev/null",
+    **{name: f"PYTHON with_{name}.py" for name in FRAMES},
 }
+
+
+# What a command needs, where its first word does not say it.
+NEEDS = {"sqlite": "sqlite3", "bwa": "bwa", "xz": "xz", "go-map": "go", "ocaml": "ocamlopt"}
+
+Estimate = tuple[float, float]  # a mean and its standard error
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of one program, in points of the CPU time: what was said, and the mean of four pairs."""
+    """Of one program: what was estimated, and the mean of four pairs, in points of the CPU time.
+
+    `start`: what the huge runs took longer in the kernel, in seconds.
+    """
 
     name: str
     document: dict[str, object]
     way: str
-    user: tuple[float, float] | None
-    total: tuple[float, float] | None
+    user: Estimate | None = None
+    total: Estimate | None = None
+    start: Estimate | None = None
 
 
 def genome(folder: Path) -> None:
@@ -95,6 +185,9 @@ def genome(folder: Path) -> None:
     (folder / "ref.fa").write_text(
         ">chr1\n" + "\n".join(text[i : i + 80] for i in range(0, len(text), 80)) + "\n"
     )
+    none = "".join(r.choices("ACGT", k=90_000))
+    queries = "".join(f">r{n}\n{text[50_000 * n :][:150]}\n" for n in range(400))
+    (folder / "q.fa").write_text(f"{queries}>none\n{none}\n")
     for name, number, length, errors in (("reads", 60_000, 150, 2), ("long", 1500, 8000, 500)):
         with (folder / f"{name}.fq").open("w") as file:
             for n in range(number):
@@ -122,13 +215,8 @@ def run(folder: Path, *words: str) -> dict[str, object]:
     return found
 
 
-def mean_of(pairs: list[dict[str, dict[str, int]]], *keys: str) -> tuple[float, float]:
-    """What the runs on huge pages saved, and its standard error, in points."""
-    saved = [
-        100 * sum(pair["base"][key] - pair["huge"][key] for key in keys)
-        / (pair["base"]["user_ns"] + pair["base"]["system_ns"]) for pair in pairs
-    ]  # fmt: skip
-    return fmean(saved), stdev(saved) / math.sqrt(len(saved))
+def mean_of(values: list[float]) -> Estimate:
+    return fmean(values), stdev(values) / math.sqrt(len(values))
 
 
 def row_of(folder: Path, name: str, command: str) -> Row:
@@ -143,11 +231,69 @@ def row_of(folder: Path, name: str, command: str) -> Row:
     )  # fmt: skip
     trials = truth.get("trials")
     if not isinstance(trials, list):
-        return Row(name, document, way, None, None)
-    pairs = trials[0]["pairs"]
-    return Row(
-        name, document, way, mean_of(pairs, "user_ns"), mean_of(pairs, "user_ns", "system_ns")
+        return Row(name, document, way)
+    user: list[float] = []
+    total: list[float] = []
+    start: list[float] = []
+    for pair in trials[0]["pairs"]:
+        base, huge = pair["base"], pair["huge"]
+        cpu_ns = base["user_ns"] + base["system_ns"]
+        user.append(100 * (base["user_ns"] - huge["user_ns"]) / cpu_ns)
+        total.append(100 * (cpu_ns - huge["user_ns"] - huge["system_ns"]) / cpu_ns)
+        start.append((huge["system_ns"] - base["system_ns"]) / 1e9)
+    return Row(name, document, way, mean_of(user), mean_of(total), mean_of(start))
+
+
+def measured_of(row: Row) -> dict[str, object]:
+    found = row.document.get("measured")
+    return found if isinstance(found, dict) else {}
+
+
+def verdict_of(row: Row) -> str:
+    found = row.document.get("verdict")
+    return found["code"].replace("_", " ") if isinstance(found, dict) else "NA"
+
+
+def holds(said: object, true: Estimate | None, unit: float = 100) -> bool:
+    """Whether the interval holds what is true, within that one's own standard error."""
+    if not isinstance(said, dict) or true is None:
+        return False
+    value, error = true
+    return bool(unit * said["low"] - error <= value <= unit * said["high"] + error)
+
+
+def summary(rows: list[Row]) -> str:
+    """What the table comes to, in sentences."""
+    measured = [row for row in rows if measured_of(row) and row.user and row.total]
+    off, beyond = [], []
+    for row in measured:
+        assert row.user is not None
+        said = measured_of(row)["user_fraction"]
+        assert isinstance(said, dict)
+        off.append(abs(100 * said["value"] - row.user[0]))
+        beyond.append(max(0.0, off[-1] - row.user[1]))
+    user = sum(holds(measured_of(row)["user_fraction"], row.user) for row in measured)
+    total = sum(holds(measured_of(row)["total_fraction"], row.total) for row in measured)
+    start = sum(holds(measured_of(row)["start_cost_s"], row.start, 1) for row in measured)
+    decided = [row for row in rows if verdict_of(row) not in ("not proven", "NA")]
+    wrong = [row.name for row in decided if contradicted(row)]
+    return (
+        f"{len(measured)} of {len(rows)} measured; user time off by {fmean(off):.1f} points on "
+        f"average and {max(off):.1f} at worst, beyond the pairs' own standard error by "
+        f"{fmean(beyond):.1f} and {max(beyond):.1f}; intervals that hold, within that error: user "
+        f"time {user}, in all {total}, start cost {start}. {len(decided)} verdicts; the pairs "
+        f"contradict: {', '.join(wrong) or 'none'}."
     )
+
+
+def contradicted(row: Row) -> bool:
+    """Whether a verdict is on the other side of what pairs show by two standard errors."""
+    if row.total is None:
+        return False
+    value, error = row.total
+    if verdict_of(row) in ("worth trying", "already huge"):
+        return value + 2 * error < 0
+    return value - 2 * error > 2
 
 
 def line_of(row: Row) -> str:
@@ -162,23 +308,31 @@ def line_of(row: Row) -> str:
     def true(part: tuple[float, float] | None) -> str:
         return "NA" if part is None else f"{part[0]:.1f} ± {part[1]:.1f}"
 
-    measured, verdict = row.document.get("measured"), row.document.get("verdict")
-    parts = measured if isinstance(measured, dict) else {}
-    word = verdict["code"].replace("_", " ") if isinstance(verdict, dict) else "NA"
+    parts = measured_of(row)
     return (
         f"| {row.name} | {row.way if parts else 'not measured'} | {parts.get('rounds', 'NA')} | "
         f"{said(parts.get('user_fraction'))} | {true(row.user)} | "
-        f"{said(parts.get('total_fraction'))} | {true(row.total)} | {word} |"
+        f"{said(parts.get('total_fraction'))} | {true(row.total)} | {verdict_of(row)} |"
     )
+
+
+def add_section(name: str, text: str) -> None:
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = PAGE.read_text(encoding="utf-8").split(begin, 1)
+    after = rest.split(end, 1)[1]
+    PAGE.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
 
 
 def main() -> int:
     """Try all, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="these programs, separated by commas; nothing is written")
-    parser.add_argument("--load", help="a command that runs next to it all; nothing is written")
+    parser.add_argument("--load", help="a command that runs next to it all")
+    parser.add_argument("--python", help="an interpreter that has the libraries")
     arguments = parser.parse_args()
+    os.environ["PATH"] += ":/usr/games"
     names = arguments.only.split(",") if arguments.only else list(COMMANDS)
+    rows: list[Row] = []
     lines = [
         "| program | by | pairs | user time | true | in all | true | verdict |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -191,22 +345,24 @@ def main() -> int:
             for name, text in FILES.items():
                 (folder / name).write_text(text, encoding="utf-8")
             for name in names:
-                if shutil.which(name) is None:
+                command = COMMANDS[name].replace("PYTHON", arguments.python or "PYTHON")
+                if shutil.which(NEEDS.get(name) or shlex.split(command)[0]) is None:
                     print(f"{name} is not installed", file=sys.stderr)
                     continue
                 if name in PREPARE:
                     words = shlex.split(PREPARE[name])
-                    subprocess.run(words, cwd=folder, check=True, stderr=subprocess.DEVNULL)
-                lines.append(line_of(row_of(folder, name, COMMANDS[name])))
+                    subprocess.run(words, cwd=folder, check=True, capture_output=True)
+                rows.append(row_of(folder, name, command))
+                lines.append(line_of(rows[-1]))
                 print(lines[-1], file=sys.stderr, flush=True)
     finally:
         if load is not None:
             load.terminate()
-    if arguments.only is None and load is None:
-        text = PAGE.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN, 1)
-        section = f"{BEGIN}{chr(10).join(lines)}\n{END}"
-        PAGE.write_text(before + section + rest.split(END, 1)[1], encoding="utf-8")
+    lines += ["", summary(rows)]
+    print(lines[-1], file=sys.stderr)
+    if arguments.only is None:
+        section = "packaged" if load is None else "packaged-busy"
+        add_section(section, "\n".join(lines) + "\n")
     return 0
 
 

@@ -12,6 +12,7 @@
 #include "cpu.h"
 #include "cpuid_raw.h"
 #include "cycles.h"
+#include "first_touch.h"
 #include "load.h"
 #include "page_sizes.h"
 #include "options.h"
@@ -227,6 +228,12 @@ int main(int argc, char **argv)
 	/* The reader of our progress may be killed; if it is dead already, the next line ends us. */
 	if (options.progress_fd >= 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (options.first_touch_bytes) {
+		rc = first_touches_write(options.output, options.first_touch_bytes,
+					 (size_t)sysconf(_SC_PAGESIZE), page_sizes_huge_bytes());
+		return rc == 0 ? DONE : complain(FAILED, "cannot time first touches",
+						 strerror(errno), "with less memory");
+	}
 	/* Unknown to glibc on some Arm systems; 128 covers the larger of the usual two. */
 	machine.line_bytes = line > 0 ? (size_t)line : 128;
 	machine.seed = options.seed;

@@ -19,6 +19,8 @@ static const char usage[] =
 	"Measure what caches, TLB misses and page faults cost on this machine.\n"
 	"\n"
 	"  --cpu N                   stay on this CPU (default: where it was started)\n"
+	"  --first-touches BYTES     time the first touch of each page of so much memory\n"
+	"                            instead, on base and on huge pages\n"
 	"  --help                    print this and stop\n"
 	"  --huge-method METHOD      where huge pages come from: thp or hugetlb\n"
 	"  --lines N[,N]...          measure chains of N lines (not in regions)\n"
@@ -108,6 +110,9 @@ static int take(int option, const char *value, struct options *options)
 		bad = parse_number(value, 0, 1 << 20, &number);
 		options->cpu = (int)number;
 		return bad;
+	case 'F':
+		bad = parse_size(value, &options->first_touch_bytes);
+		return bad || options->first_touch_bytes == 0 ? -1 : 0;
 	case 'g':
 		return parse_groups(value, &options->groups);
 	case 'l':
@@ -146,6 +151,7 @@ int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
 		{ "cpu", required_argument, NULL, 'c' },
+		{ "first-touches", required_argument, NULL, 'F' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "huge-method", required_argument, NULL, 'm' },
 		{ "lines", required_argument, NULL, 'l' },

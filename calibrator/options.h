@@ -21,6 +21,7 @@ struct options {
 	unsigned sweeps;		/* 0: each group's own */
 	size_t page_sizes[PLAN_MOST_SIZES];
 	size_t size_count;		/* 0: base and huge pages */
+	size_t first_touch_bytes;	/* not 0: time first touches of so much memory alone */
 	size_t max_memory_bytes;	/* 0: half of the free memory */
 	double time_limit_s;
 	uint64_t seed;

@@ -2,6 +2,7 @@
 #include "attribution.h"
 
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,7 +68,11 @@ static unsigned unwind(const struct copy *copy, uint64_t *addresses, unsigned ro
 
 struct attribution *attribution_make(void)
 {
-	return calloc(1, sizeof(struct attribution));
+	struct attribution *made = calloc(1, sizeof(*made));
+
+	if (made)
+		made->pagemap = -1;
+	return made;
 }
 
 static void forget_window(struct attribution *attribution)
@@ -76,6 +81,10 @@ static void forget_window(struct attribution *attribution)
 	free(attribution->rows);
 	attribution->rows = NULL;
 	address_map_clear(&attribution->code);
+	address_map_clear(&attribution->places);
+	if (attribution->pagemap >= 0)
+		close(attribution->pagemap);
+	attribution->pagemap = -1;
 }
 
 void attribution_free(struct attribution *attribution)
@@ -84,6 +93,8 @@ void attribution_free(struct attribution *attribution)
 		return;
 	forget_window(attribution);
 	address_map_free(&attribution->code);
+	address_map_free(&attribution->places);
+	free(attribution->blocks);
 	for (size_t i = 0; i < attribution->known_count; i++)
 		free(attribution->known[i].mapping.name);
 	free(attribution->known);
@@ -145,8 +156,11 @@ static int read_mappings(struct attribution *attribution)
 int attribution_begin(struct attribution *attribution, const struct copy *copy, uint32_t window)
 {
 	uint64_t callers[STACKS_DEPTH];
+	char path[32];
 
 	forget_window(attribution);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)copy->pid);
+	attribution->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	attribution->window = window;
 	attribution->pid = copy->program;
 	attribution->mapped_in = copy->pid;
@@ -278,6 +292,53 @@ static struct code_row *code_at(struct attribution *attribution, uint64_t addres
 	return all;
 }
 
+#define HUGE_BYTES (UINT64_C(2) << 20)
+#define PAGE_BYTES UINT64_C(4096)
+/* Of a page in pagemap: it is in memory, or swapped out. */
+#define PAGEMAP_THERE (UINT64_C(3) << 62)
+
+static uint64_t resident_bytes(int pagemap, uint64_t block)
+{
+	uint64_t pages[HUGE_BYTES / PAGE_BYTES], bytes = 0;
+	const off_t at = (off_t)(block / PAGE_BYTES * sizeof(*pages));
+
+	if (pread(pagemap, pages, sizeof(pages), at) != (ssize_t)sizeof(pages))
+		return 0;
+	for (size_t i = 0; i < HUGE_BYTES / PAGE_BYTES; i++)
+		bytes += pages[i] & PAGEMAP_THERE ? PAGE_BYTES : 0;
+	return bytes;
+}
+
+/* A load or store walked.  Where the mapping does not have all of the block, no huge page can be. */
+static void walked_in_block(struct attribution *attribution, enum tlb_size size, uint64_t address)
+{
+	const uint64_t block = address / HUGE_BYTES * HUGE_BYTES;
+	size_t number = (size_t)(uintptr_t)address_map_get(&attribution->places, block);
+	const struct copy_mapping *mapping;
+	struct block_row *all;
+
+	if (!number) {
+		mapping = copy_mappings_find(&attribution->mappings, address);
+		if (!mapping || mapping->inode || mapping->shared || !mapping->writable ||
+		    mapping->start > block || mapping->end < block + HUGE_BYTES)
+			return;
+		all = grow(attribution->blocks, attribution->block_count,
+			   &attribution->block_capacity, sizeof(*all));
+		number = attribution->block_count + 1;
+		if (!all || address_map_set(&attribution->places, block,
+					    (void *)(uintptr_t)number) < 0) {
+			attribution->failed = true;
+			return;
+		}
+		attribution->blocks = all;
+		all[attribution->block_count++] = (struct block_row){
+			.window = attribution->window, .address = block,
+			.resident_bytes = resident_bytes(attribution->pagemap, block),
+		};
+	}
+	attribution->blocks[number - 1].walks[size]++;
+}
+
 static void count(struct misses *misses, bool walk)
 {
 	misses->walks += walk;
@@ -296,6 +357,8 @@ void attribution_missed(struct attribution *attribution, enum tlb_size size, uin
 	code = code_at(attribution, where);
 	if (code)
 		count(&code->misses[size][kind], walk);
+	if (walk && kind == DATA)
+		walked_in_block(attribution, size, address);
 	if (walk && stacks_walked(&attribution->stacks, size, where) < 0)
 		attribution->failed = true;
 }

@@ -39,8 +39,8 @@ void attribution_executed(struct attribution *attribution, const struct code_blo
 void attribution_end(struct attribution *attribution);
 
 /*
- * Write tables of kinds copy_mappings, copy_memory, copy_code, copy_stacks and copy_frames to
- * folder/<kind>.<worker>.tsv. Returns 0, or -1 with errno.
+ * Write tables of kinds copy_mappings, copy_memory, copy_blocks, copy_code, copy_stacks and
+ * copy_frames to folder/<kind>.<worker>.tsv.  Returns 0, or -1 with errno.
  */
 int attribution_write(const struct attribution *attribution, const char *folder, uint32_t worker);
 

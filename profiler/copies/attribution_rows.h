@@ -29,6 +29,14 @@ struct code_row {
 	struct misses misses[TLB_SIZES][KINDS];
 };
 
+/* Of a huge page's place in anonymous memory, in a window: loads and stores that walked. */
+struct block_row {
+	uint32_t window;
+	uint64_t address;
+	uint64_t resident_bytes;	/* of it, at its first walk */
+	uint64_t walks[TLB_SIZES];
+};
+
 /* A mapping that missed in any window. */
 struct known_mapping {
 	pid_t pid;
@@ -51,6 +59,10 @@ struct attribution {
 	size_t memory_count, memory_capacity;
 	struct code_row *instructions;
 	size_t code_count, code_capacity;
+	struct address_map places;	/* of the window: number of the row + 1, by address */
+	int pagemap;			/* of the mappings' process; -1: it cannot be read */
+	struct block_row *blocks;
+	size_t block_count, block_capacity;
 	struct stacks stacks;
 	size_t placed;			/* nodes of the stacks whose mapping is known */
 	bool failed;			/* memory ran out: some misses are missing */

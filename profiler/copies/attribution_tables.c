@@ -79,6 +79,25 @@ static int write_memory(const struct attribution *attribution, const char *folde
 	return table_close(&table);
 }
 
+static int write_blocks(const struct attribution *attribution, const char *folder, uint32_t worker)
+{
+	struct table table;
+
+	if (open_table(&table, folder, "copy_blocks", worker) < 0)
+		return -1;
+	table_columns(&table, "window address resident_bytes base_walks huge_walks");
+	for (size_t i = 0; i < attribution->block_count; i++) {
+		const struct block_row *row = &attribution->blocks[i];
+
+		table_count(&table, row->window);
+		table_count(&table, row->address);
+		table_count(&table, row->resident_bytes);
+		table_count(&table, row->walks[TLB_BASE]);
+		table_count(&table, row->walks[TLB_HUGE]);
+	}
+	return table_close(&table);
+}
+
 static int write_code(const struct attribution *attribution, const char *folder, uint32_t worker)
 {
 	struct table table;
@@ -144,6 +163,7 @@ int attribution_write(const struct attribution *attribution, const char *folder,
 	}
 	if (write_mappings(attribution, folder, worker) < 0 ||
 	    write_memory(attribution, folder, worker) < 0 ||
+	    write_blocks(attribution, folder, worker) < 0 ||
 	    write_code(attribution, folder, worker) < 0 ||
 	    write_stacks(attribution, folder, worker) < 0)
 		return -1;

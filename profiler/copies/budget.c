@@ -7,6 +7,7 @@
 #define TABLES_NS_PER_BYTE (28e6 / (1 << 30))
 #define WRITTEN_PART 0.1
 #define LEAST_COPY_NS 300000u
+#define PAUSE_DECAY 0.9
 /* What a copy costs is known only after its death: to plan all of the budget would overspend it. */
 #define PLANNED_PART 0.9
 /* With more windows than this, another one adds little: strata grow with the run. */
@@ -51,6 +52,26 @@ void budget_charge_late(struct budget *budget, uint64_t late_faults)
 	/* The next copy will cost this as well: a third counts, as in blend(). */
 	budget->ns_per_byte *= 1 + ns / 3 / (double)budget->copy_ns;
 	budget->copy_ns += (uint64_t)(ns / 3);
+}
+
+void budget_note_pause(struct budget *budget, uint64_t pause_ns, uint64_t resident_bytes)
+{
+	const double rate = (double)pause_ns / (resident_bytes ? (double)resident_bytes : 1e6);
+
+	budget->pause_ns_per_byte = rate > budget->pause_ns_per_byte ?
+		rate : blend(budget->pause_ns_per_byte, rate, 1);
+}
+
+bool budget_pause_is_too_long(struct budget *budget, uint64_t resident_bytes)
+{
+	const double rate = budget->pause_ns_per_byte > TABLES_NS_PER_BYTE ?
+		budget->pause_ns_per_byte : TABLES_NS_PER_BYTE;
+	const double ns = rate * (double)resident_bytes + LEAST_COPY_NS;
+
+	if (!budget->most_pause_ns || ns <= (double)budget->most_pause_ns)
+		return false;
+	budget->pause_ns_per_byte *= PAUSE_DECAY;
+	return true;
 }
 
 void budget_charge_work(struct budget *budget, uint64_t ns)

@@ -10,6 +10,7 @@
 #ifndef TLBCOST_COPIES_BUDGET_H
 #define TLBCOST_COPIES_BUDGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What one copy cost the program. */
@@ -19,8 +20,9 @@ struct copy_cost {
 	uint64_t resident_bytes;	/* of the program then */
 };
 
-/* The first four are set by the user of this; the others are private, but for reading. */
+/* The first five are set by the user of this; the others are private, but for reading. */
 struct budget {
+	uint64_t most_pause_ns;		/* for which a copy may stop a thread; 0: for any time */
 	double fraction;		/* of the program's CPU time that copies may cost */
 	uint64_t most_copies;		/* this many instead; 0: as `fraction` says */
 	uint64_t expected_cpu_ns;	/* with most_copies: of the whole run; 0: not known */
@@ -28,6 +30,7 @@ struct budget {
 	uint64_t spent_ns;		/* CPU time of the program that copies took so far */
 	uint64_t copies;
 	double ns_per_byte;		/* of resident memory, of the last copies */
+	double pause_ns_per_byte;	/* the same, of their pauses alone */
 	uint64_t copy_ns;		/* the last copies' */
 	uint64_t works, work_ns;	/* what following the last ones cost in addition */
 };
@@ -46,6 +49,14 @@ void budget_charge(struct budget *budget, const struct copy_cost *cost);
 /* The program lost this time because a copy was followed, whatever its size. */
 void budget_charge_work(struct budget *budget, uint64_t ns);
 void budget_charge_late(struct budget *budget, uint64_t late_faults);
+
+/* A copy stopped a thread for so long. */
+void budget_note_pause(struct budget *budget, uint64_t pause_ns, uint64_t resident_bytes);
+/*
+ * Whether the next copy would stop one for longer than it may.  Each time that it would, a little
+ * less is expected of the next, so that one bad moment is not the last.
+ */
+bool budget_pause_is_too_long(struct budget *budget, uint64_t resident_bytes);
 
 /*
  * The length of the stratum that begins at this time of the program's CPU time; UINT64_MAX: there

@@ -35,6 +35,7 @@ static const char help[] =
 	"  --hold               let threads that run wait while a copy is followed: huge pages\n"
 	"                       stay whole; without it such a process is not copied\n"
 	"  --help               print this and stop\n"
+	"  --most-pause-ns N    make no copy that would stop a thread for longer\n"
 	"  --overhead FRACTION  of the program's CPU time that copies may cost; default 0.05\n"
 	"  --pid PID, -p PID    a running process, until it ends or SIGINT\n"
 	"  --record N           record N system calls for each copy, to be replayed in it; with\n"
@@ -85,7 +86,7 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
-	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_SHARED,
+	OPTION_HOLD, OPTION_MOST_PAUSE, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_SHARED,
 	OPTION_TEXT, OPTION_THREAD, OPTION_UNTIL, OPTION_WINDOW,
 	OPTION_WORKERS, OPTION_MODEL,
 };
@@ -126,6 +127,9 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	case OPTION_FIRST:
 		sampling->first_window = (uint32_t)value;
 		break;
+	case OPTION_MOST_PAUSE:
+		sampling->most_pause_ns = value;
+		return value > 0;
 	case OPTION_RECORD:
 		sampling->record_calls = (uint32_t)value;
 		break;
@@ -239,6 +243,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "least-warm", required_argument, NULL, OPTION_MODEL },
 		{ "measure", required_argument, NULL, OPTION_MODEL },
 		{ "most-warm", required_argument, NULL, OPTION_MODEL },
+		{ "most-pause-ns", required_argument, NULL, OPTION_MOST_PAUSE },
 		{ "out", required_argument, NULL, OPTION_OUT },
 		{ "overhead", required_argument, NULL, OPTION_OVERHEAD },
 		{ "pid", required_argument, NULL, 'p' },

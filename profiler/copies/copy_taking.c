@@ -133,6 +133,8 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 	sampled_copy_charge_late(sampling, process, status->minor_faults);
 	if (sampled_copy_ask(sampling, process, &request, &answer, &recording) < 0)
 		return;
+	if (answer.copies)
+		budget_note_pause(&sampling->budget, answer.pause_ns, status->resident_bytes);
 	lost_ns = lost_since(process, &begin);
 	process->resumed = pace_of(process);
 	if (answer.copies && answer.missing) {
@@ -203,6 +205,8 @@ void sampled_copy_take(struct sampling *sampling)
 	if (strata_too_dear(sampling, status.resident_bytes))
 		return;
 	why = objection(process, &status, sampling->options.hold);
+	if (!why && budget_pause_is_too_long(&sampling->budget, status.resident_bytes))
+		why = "refused-pause";
 	if (!why) {
 		copy_thread(sampling, worker, process, thread, &status);
 		return;

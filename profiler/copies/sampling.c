@@ -54,6 +54,7 @@ int sampling_open(struct sampling *sampling, const struct sampling_options *opti
 	sampling->budget = (struct budget){
 		.fraction = options->fraction, .most_copies = options->copies,
 		.expected_cpu_ns = options->expected_cpu_ns, .fault_ns = options->fault_ns,
+		.most_pause_ns = options->most_pause_ns,
 	};
 	sampling->random = options->seed;
 	sampling->open_row = -1;

@@ -15,6 +15,7 @@
 struct sampling_options {
 	double fraction;		/* see struct budget */
 	uint64_t copies, expected_cpu_ns, fault_ns;
+	uint64_t most_pause_ns;		/* see budget.h */
 	uint64_t seed;
 	pid_t thread;			/* the only one that is copied; 0: any */
 	bool hold;			/* threads wait while a copy lives */

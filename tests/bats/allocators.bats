@@ -42,7 +42,7 @@ need_run_thp() {
 
 # Estimate a program; what is advised for most of its memory is in estimate.json.
 estimate() { # <command>...
-	tlbcost estimate --backend sim --model simple --runs 1 --calibration dear.tsv \
+	tlbcost estimate --backend sim --runs 1 --calibration dear.tsv \
 		--json estimate.json --output estimate.txt -- "$@" >program.txt
 	cat estimate.txt
 }

@@ -86,12 +86,12 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	need_built workloads/chase
 	priced_loads >loads.tsv
 	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --details --backend sim --calibration loads.tsv --runs 1 \
-		--model overlap --json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
+		--json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
 	[[ ${output} == *"simulation, overlap model"* ]]
 	[[ $(json 'report["simulation"]["model"]') == overlap ]]
 	[[ $(json 'report["expected_fraction"]["value"] > 0.05') == True ]]
 	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --backend sim --calibration loads.tsv --runs 1 \
-		--model overlap --json report.json "${BUILD}/workloads/cyclic" --pages 40 --rounds 1000000
+		--json report.json "${BUILD}/workloads/cyclic" --pages 40 --rounds 1000000
 	[[ $(json 'abs(report["expected_fraction"]["value"]) < 0.01') == True ]]
 }
 

@@ -29,7 +29,7 @@ occupy() { # the CPU
 estimate() { # <command>...
 	dear_walks >dear.tsv
 	run -0 --separate-stderr taskset -c "${CPU}" "${BUILD}/tlbcost" estimate --calibration dear.tsv \
-		--model simple --runs 2 --json report.json --output report.txt -- "$@"
+		--runs 2 --json report.json --output report.txt -- "$@"
 }
 
 worth_trying_or_load() {

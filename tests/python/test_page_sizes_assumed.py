@@ -66,6 +66,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "profiler/timing/memory.c": [("MEMORY_BANKS", NO_PAGE)],
     "profiler/timing/wrong_paths.h": [("WRONG_PATHS_BRANCHES 4096u", NO_PAGE)],
     "estimate/tlbcost/answer/estimate.py": [("_USUAL_HUGE_BYTES.get(", UNKNOWN)],
+    "estimate/tlbcost/attribution/blocks.py": [("_BASE_BYTES, _HUGE_BYTES = ", X86)],
     "estimate/tlbcost/attribution/copies.py": [("_HUGE_BYTES = ", X86)],
     "estimate/tlbcost/calibration/measurement.py": [("_WALKS = (4096,", FOOTPRINTS)],
     "estimate/tlbcost/commands/calibrate.py": [("_LEAST_PAGE = 4096", LEAST)],

@@ -50,7 +50,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
     total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
-    why = estimate.given.not_measured
+    why, around = estimate.given.not_measured, estimate.given.surroundings
     return EstimateDocument(
         tlbcost_version=estimate.version,
         date=estimate.date,
@@ -67,6 +67,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         attribution=attribution_part(estimate.attribution),
         sampled_attribution=attribution_part(sampled),
         measured=estimate.given.measured,
+        stalls=None if around is None else around.stalls,
         not_measured=None if why is None else str(why),
         region=estimate.given.region,
         fractions_of=time_name(gain, estimate.given),

@@ -15,6 +15,7 @@ from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
 from tlbcost.measured.record import MeasuredGain
+from tlbcost.memory.first_touch import Stalls
 from tlbcost.model.gain import ModelName, VerdictCode, Way
 from tlbcost.numa.locality import Direction, Score
 from tlbcost.processors.published import SourceKind, TlbLevel
@@ -262,6 +263,10 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
             "what huge pages saved when they were tried: expected_fraction, fault_fraction and "
             "total_fraction are from it; null: they are modelled"
         ),
+    ] = None
+    stalls: Annotated[
+        Stalls | None,
+        doc("first touches of memory on this host now; null: nothing was to be measured"),
     ] = None
     not_measured: Annotated[str | None, doc("why not, where it was tried")] = None
     region: Annotated[

@@ -111,7 +111,7 @@ def by_simulation(
     costs: Costs | None,
     footprint: Footprint | None,
 ) -> Simulated | None:
-    """The simulation's results, if any. Raises TlbcostError (4) if the overlap model is missing."""
+    """The simulation's results, if any."""
     if given.simulation is None or given.geometry is None:
         return None
     assert costs is not None, "a simulation is priced by a calibration"
@@ -123,14 +123,8 @@ def by_simulation(
         sample = overlap.sample_of(given.simulation.windows)
     gain = _simulated_gain(given, given.runs, counts, sample, footprint, costs)
     no_overlap = None
-    if gain.model != "overlap" and given.model != "simple":
+    if gain.model != "overlap":
         no_overlap = given.no_core or overlap.shortfall(sample)
-    if given.model == "overlap" and no_overlap is not None:
-        raise TlbcostError(
-            f"no estimate by the overlap model: {no_overlap}",
-            "--model simple, or give the program more to do",
-            CANNOT_MEASURE,
-        )
     return Simulated(
         given.geometry,
         given.simulation.outcome.run,

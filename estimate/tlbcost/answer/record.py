@@ -14,12 +14,13 @@ from tlbcost.answer.request import AskedBackend, EstimateRequest
 from tlbcost.calibration.file import calibration_for
 from tlbcost.calibration.records import Calibration, Obtained, check_costs, cost_at
 from tlbcost.common.document import doc
-from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.copies.run import CopyPlan, unavailable, untraceable
 from tlbcost.counters.count_tool import probe
 from tlbcost.counters.event_counts import Refusal, diagnose
 from tlbcost.counters.pmu import EventRequest, default_events, find_pmu
+from tlbcost.memory.first_touch import Stalls, first_touches
 from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
 from tlbcost.processors.published import Geometry
 from tlbcost.run.launch import check_simulatable
@@ -32,7 +33,6 @@ from tlbcost.thp import program as run_thp
 
 if TYPE_CHECKING:
     from tlbcost.accuracy.record import TrackRecord, Way
-    from tlbcost.answer.request import AskedModel
     from tlbcost.attribution.backing import Seen
     from tlbcost.attribution.document import Attribution
     from tlbcost.attribution.samples import Sampled
@@ -65,6 +65,7 @@ class Surroundings:
     `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
     `can_run_thp`: whether `tlbcost run --thp` is. `reports_free_pages`: whether this is a virtual
     machine that hands its free memory back to the host. `free_huge_pages`: free in one piece.
+    `stalls`: first touches of memory, where the gain was to be measured.
     """
 
     has_pmu: bool
@@ -75,6 +76,7 @@ class Surroundings:
     can_run_thp: bool = False
     reports_free_pages: bool = False
     free_huge_pages: int | None = None
+    stalls: Stalls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,6 @@ class Evidence:
     pmu: Pmu | None = None
     walk_cycles: float | None = None
     track_records: Mapping[Way, TrackRecord] = field(default_factory=dict)
-    model: AskedModel = "auto"
     no_core: str | None = None
     placed: NodePlacement | None = None
     seen: Seen = ()
@@ -241,7 +242,8 @@ class Estimate:
 CaveatRule = Callable[[Estimate], tuple[str, str] | None]
 
 
-def surroundings() -> Surroundings:
+def surroundings(seen: Seen, *, measured: bool) -> Surroundings:
+    """Of this system now; with `measured`, first touches of as much memory as the program had."""
     has_pmu = find_pmu().answer in _PRESENT
     settings = huge_settings()
     size = settings.huge_page_bytes
@@ -254,6 +256,7 @@ def surroundings() -> Surroundings:
         run_thp.is_here(),
         reports_free_pages(),
         None if size is None else whole_free(size),
+        first_touches(sum(each.anonymous_bytes for _, each in seen)) if measured else None,
     )
 
 
@@ -290,12 +293,6 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     """Choose how to count, and calibrate; refuse here what can be refused (TlbcostError)."""
     simulated = request.pid is not None or request.region is not None
     choice = choose("sim" if simulated else request.backend, machine)
-    if request.model != "auto" and not choice.simulate:
-        raise TlbcostError(
-            f"--model {request.model} needs a simulation, and counters are read here",
-            "--backend sim, or leave --model out",
-            USAGE,
-        )
     for note in choice.notes:
         say(note)
     copied = choice.simulate and _may_copy(request)
@@ -310,9 +307,8 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     geometry, core, no_core = None, None, None
     if choice.simulate:
         geometry = geometry_for(calibrated.calibration, machine, huge)
-        if request.model != "simple":
-            core = core_for(calibrated.calibration, machine, geometry)
-            no_core = _without_core(request) if core is None else None
+        core = core_for(calibrated.calibration, machine, geometry)
+        no_core = "the calibration has no costs of loads" if core is None else None
     if choice.simulate or choice.needs_costs:
         check_costs(calibrated.calibration, machine)
     notes += core.notes if core is not None else ()
@@ -331,8 +327,6 @@ def _may_copy(request: EstimateRequest) -> bool:
     if request.engine == "valgrind":
         return False
     why = unavailable() or (untraceable() if request.pid is None else None)
-    if request.model == "simple":
-        why = "the simple model needs the counts of a whole run"
     if request.region is not None:
         why = "all references of a region are counted"
     if why is not None:
@@ -366,6 +360,7 @@ def _copy_plan(
         _USUAL_OVERHEAD if request.overhead is None else request.overhead,
         request.copies,
         copied_page_ns(calibration, geometry),
+        request.most_pause,
     )
 
 
@@ -373,17 +368,6 @@ def copied_page_ns(calibration: Calibration, geometry: Geometry) -> int:
     """CPU time of a write to a page that a copy shares."""
     fault = cost_at(calibration, "fault_ns", geometry.base.page_size_bytes)
     return _COPIED_PAGE_NS if fault is None else max(_COPIED_PAGE_NS, round(_COPIED * fault.value))
-
-
-def _without_core(request: EstimateRequest) -> str:
-    why = "the calibration has no costs of loads"
-    if request.model == "overlap":
-        raise TlbcostError(
-            f"no estimate by the overlap model: {why}",
-            "tlbcost calibrate --recalibrate, or --model simple",
-            CANNOT_MEASURE,
-        )
-    return why
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from tlbcost.run.outcome import names_of
 
 AskedBackend = Literal["auto", "pmu", "sim", "both"]
 AskedEngine = Literal["auto", "copies", "valgrind"]
-AskedModel = Literal["auto", "overlap", "simple"]
 
 _FROM = "tlbcost estimate --from FILE --cpu MODEL"
 
@@ -37,7 +36,6 @@ class EstimateRequest:
     imported: tuple[Path, ...] = ()
     backend: AskedBackend = "auto"
     engine: AskedEngine = "auto"
-    model: AskedModel = "auto"
     calibration: Path | None = None
     recalibrate: bool = False
     runs: int | None = None
@@ -49,6 +47,7 @@ class EstimateRequest:
     walk_cycles: float | None = None
     overhead: float | None = None
     copies: int | None = None
+    most_pause: float | None = None
     pid: int | None = None
     seconds: float | None = None
     children: bool = False
@@ -72,12 +71,6 @@ class EstimateRequest:
         self._check_measuring()
         self._check_copies()
         self._check_region()
-        if self.model != "auto" and self.unsimulated is not None:
-            raise TlbcostError(
-                f"--model {self.model} needs a simulation, which {self.unsimulated} excludes",
-                f"leave --model out, or {self.unsimulated}",
-                USAGE,
-            )
         if self.imported:
             if self.nodes is not None:
                 raise TlbcostError(
@@ -135,7 +128,11 @@ class EstimateRequest:
             raise TlbcostError(
                 "--overhead and --copies both limit the copies", "leave one of them out", USAGE
             )
-        of_processes = {"--seconds": self.seconds is not None, "--children": self.children}
+        of_processes = {
+            "--seconds": self.seconds is not None,
+            "--children": self.children,
+            "--most-pause": self.most_pause is not None,
+        }
         for option, given in of_processes.items():
             if given and self.pid is None:
                 raise TlbcostError(

@@ -412,7 +412,10 @@ def _copies_of_process(
     folders: list[Path] = []
     while True:
         folders.append(_new_folder(folder))
-        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, also=request.also)
+        tool = arms_tool(
+            folders[-1], _COPIES, run.cpu_ns, calls, also=request.also,
+            most_pause_s=request.most_pause,
+        )  # fmt: skip
         words = [*tool, "--pid", str(pid), "--seconds", str(max(1, round(seconds)))]
         if request.children:
             words.append("--children")

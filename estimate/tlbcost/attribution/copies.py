@@ -13,6 +13,7 @@ from tlbcost.attribution.backing import Seen
 from tlbcost.copies.estimator import CopyTables, Weighed
 from tlbcost.memory import smaps
 from tlbcost.simulator.memory_tables import (
+    Block,
     ImageAttribution,
     Line,
     Misses,
@@ -70,8 +71,23 @@ def copied_attributions(
             references=round(weighed.references),
             phase_references=0,
             executable=executable,
+            blocks=_blocks(tables, weighed),
         ),
     )
+
+
+def _blocks(tables: CopyTables, weighed: Weighed) -> tuple[Block, ...]:
+    """Of the run with most windows: addresses differ from run to run."""
+    windows = weighed.windows[[*_KEY, "pid", "weight"]]
+    blocks = tables.blocks.merge(windows, on=_KEY)
+    if blocks.empty:
+        return ()
+    blocks = blocks[blocks["run"] == windows["run"].mode()[0]]
+    for column in _WALKS:
+        blocks[column] = blocks[column] * blocks["weight"]
+    by_place = blocks.groupby(["pid", "address"])
+    sums = by_place[_WALKS].sum().join(by_place["resident_bytes"].max())
+    return tuple(Block(**row) for row in _rows(sums))
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

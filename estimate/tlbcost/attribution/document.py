@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from tlbcost.attribution.blocks import BlockCurve, curve_of
 from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import Backing, MemoryKind
@@ -238,6 +239,10 @@ class AttributionPart(Part, frozen=True, kw_only=True):
     memory: Annotated[tuple[RegionShare, ...], doc("memory of one kind and name in one program")]
     code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
     phases: Annotated[list[ProcessPhases], doc("when it missed")]
+    blocks: Annotated[
+        BlockCurve | None,
+        doc("what parts of the memory give for the memory they add; null: not from copies, or few"),
+    ] = None
 
 
 def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
@@ -250,6 +255,7 @@ def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
         memory=attribution.regions,
         code=attribution.code[:MOST_LINES],
         phases=[_phases(image) for image in attribution.images],
+        blocks=curve_of([block for image in attribution.images for block in image.blocks]),
     )
 
 

@@ -153,10 +153,10 @@ def _check_others(request: EstimateRequest, option: str) -> None:
                 f"leave {option} out, or {what}",
                 USAGE,
             )
-    if request.backend in ("pmu", "both") or request.imported or request.model == "simple":
+    if request.backend in ("pmu", "both") or request.imported:
         raise TlbcostError(
-            f"{option} applies only to a simulation and its overlap model",
-            "leave --backend, --from and --model out",
+            f"{option} applies only to a simulation",
+            "leave --backend and --from out",
             USAGE,
         )
 
@@ -262,14 +262,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate for these machines instead, separated by commas (tlbcost machines)",
     )
     parser.add_argument(
-        "--model",
-        metavar="NAME",
-        choices=("auto", "overlap", "simple"),
-        default="auto",
-        help="what a simulation expects: by modelling how translation overlaps with other work in "
-        "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
-        "overlap where enough windows can be modelled (default: auto)",
-    )
+        "--most-pause", metavar="TIME", type=duration,
+        help="with --pid: make no copy that would stop a thread for longer, such as 5ms",
+    )  # fmt: skip
     add_no_measure(parser)
     parser.add_argument(
         "--nodes",
@@ -361,10 +356,10 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
         engine=arguments.engine,
         overhead=arguments.overhead,
         copies=arguments.copies,
+        most_pause=arguments.most_pause,
         pid=arguments.pid,
         seconds=arguments.seconds,
         children=arguments.children,
-        model=arguments.model,
         calibration=arguments.calibration,
         recalibrate=arguments.recalibrate,
         runs=arguments.runs,

@@ -19,7 +19,7 @@ from tlbcost.common.output import STDIN, STDOUT
 _WIDTH = 79
 _MOST_RUNS = 1000
 _MOST_PID = (1 << 22) - 1
-_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_SECONDS = {"": 1, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
 _LONGEST_S = 30 * 24 * 3600
 
 # What commands share of their exit codes.
@@ -101,8 +101,8 @@ def process_id(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """A type for argparse: seconds, or a number with s, m or h; 30 days at most."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(s|m|min|h|)", text, re.ASCII)
+    """A type for argparse: seconds, or a number with us, ms, s, m or h; 30 days at most."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(us|ms|s|m|min|h|)", text, re.ASCII)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0
     if not 0 < seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(f"not a duration such as 90, 90s or 5m: {text}")

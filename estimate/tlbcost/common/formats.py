@@ -239,6 +239,7 @@ COPY_MEMORY = _format(
     "window mapping base_data_hits base_data_walks huge_data_hits huge_data_walks base_fetch_hits "
     "base_fetch_walks huge_fetch_hits huge_fetch_walks base_waited_cycles huge_waited_cycles",
 )
+COPY_BLOCKS = _format("copy_blocks 1", "window address resident_bytes base_walks huge_walks")
 COPY_CODE = _format(
     "copy_code 1",
     "window mapping address base_data_hits base_data_walks huge_data_hits huge_data_walks "
@@ -248,6 +249,10 @@ COPY_STACKS = _format("copy_stacks 1", "window stack address base_walks huge_wal
 COPY_FRAMES = _format("copy_frames 1", "stack below mapping address")
 COPY_DRAM = _format("copy_dram 1", "window page accesses")
 COPY_CACHES = _format("copy_caches 1", "window l2_misses walk_l2_misses")
+FIRST_TOUCHES = _format(
+    "first_touches 1",
+    "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns",
+)
 RUN = _format(
     "run 2",
     "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "

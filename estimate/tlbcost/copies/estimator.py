@@ -51,6 +51,7 @@ class CopiesRecord:
     windows: Annotated[int, doc("windows with references", minimum=0)]
     pauses: Annotated[int, doc("times that a thread of the program was stopped", minimum=0)]
     median_pause_ns: Annotated[int | None, doc("half of them were shorter", minimum=0)]
+    p99_pause_ns: Annotated[int | None, doc("99 of 100 were shorter", minimum=0)]
     longest_pause_ns: Annotated[int | None, doc("the longest", minimum=0)]
     added_cpu_fraction: Annotated[
         float | None,
@@ -104,6 +105,7 @@ class CopyTables:
     counts: pd.DataFrame
     mappings: pd.DataFrame
     memory: pd.DataFrame
+    blocks: pd.DataFrame
     code: pd.DataFrame
     stacks: pd.DataFrame
     frames: pd.DataFrame
@@ -133,7 +135,7 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         cpu.append(None if seen is None else int(seen))
         for kind in (
             formats.COPY_WINDOWS, formats.COPY_COUNTS, formats.COPY_MAPPINGS, formats.COPY_MEMORY,
-            formats.COPY_CODE, formats.COPY_STACKS, formats.COPY_FRAMES,
+            formats.COPY_BLOCKS, formats.COPY_CODE, formats.COPY_STACKS, formats.COPY_FRAMES,
         ):  # fmt: skip
             for path in sorted(folder.glob(f"{kind.name}.*.tsv")):
                 table = read_table(path, kind)
@@ -150,6 +152,7 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         _joined(frames, formats.COPY_COUNTS),
         _joined(frames, formats.COPY_MAPPINGS, "name"),
         _joined(frames, formats.COPY_MEMORY),
+        _joined(frames, formats.COPY_BLOCKS),
         _joined(frames, formats.COPY_CODE),
         _joined(frames, formats.COPY_STACKS),
         _joined(frames, formats.COPY_FRAMES),
@@ -342,6 +345,7 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
         windows=int((tables.windows["references"] > 0).sum()),
         pauses=len(pauses),
         median_pause_ns=None if pauses.empty else round(float(pauses.median())),
+        p99_pause_ns=None if pauses.empty else round(float(pauses.quantile(0.99))),
         longest_pause_ns=None if pauses.empty else round(float(pauses.max())),
         added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
         seen_fraction=weighed.share if len(attempts) else None,

@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import pwd
+import re
 import signal
 import subprocess
 import tempfile
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tlbcost.common import formats, paths
+from tlbcost.common import formats, paths, units
 from tlbcost.common.cleanup import TimeLimitPassed, sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
 from tlbcost.common.formats import read_table
@@ -48,7 +49,8 @@ class CopyPlan:
     """How a program is copied.
 
     `overhead`: the share of its CPU time that copying may cost. `copies`: that many instead.
-    `fault_ns`: CPU time of a page that is copied on write.
+    `fault_ns`: CPU time of a page that is copied on write. `most_pause_s`: for which a copy may
+    stop a thread; None: any.
     """
 
     geometry: Geometry
@@ -57,6 +59,7 @@ class CopyPlan:
     overhead: float = 0.05
     copies: int | None = None
     fault_ns: int = 1200
+    most_pause_s: float | None = None
 
 
 def follows_copies_of(architecture: str) -> bool:
@@ -104,7 +107,12 @@ def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
         str(round(1000 / plan.cycles_per_ns)),
         *(word for option in level_options(plan.geometry) for word in option),
         *core,
+        *_most_pause(plan.most_pause_s),
     ]
+
+
+def _most_pause(seconds: float | None) -> list[str]:
+    return [] if seconds is None else ["--most-pause-ns", str(round(1e9 * seconds))]
 
 
 def arms_tool(
@@ -114,6 +122,7 @@ def arms_tool(
     recorded_calls: int = 0,
     until_s: float | None = None,
     also: Sequence[Also] = (),
+    most_pause_s: float | None = None,
 ) -> Sequence[str]:
     """The same to have arms of N copies, spread over this CPU time, do its work natively.
 
@@ -134,6 +143,7 @@ def arms_tool(
         "--expected-cpu-ns",
         str(expected_cpu_ns),
         *(_ALSO[each] for each in also),
+        *_most_pause(most_pause_s),
         *([] if until_s is None else ["--until-seconds", str(max(1, round(until_s)))]),
     ]
 
@@ -182,6 +192,7 @@ _REASONS = {
     "refused-hugetlb": "its memory is on huge pages of a pool, which copies would use up",
     "refused-huge": "its memory is on huge pages already, which copying would split",
     "refused-memory": "there is too little memory for copies of it",
+    "refused-pause": "a copy would stop it for longer than it may (--most-pause)",
     "refused-processes": "no more processes may be started",
     "refused-io_uring": "it uses io_uring, whose memory the kernel writes to",
     "refused-userfaultfd": "it uses userfaultfd",
@@ -262,7 +273,10 @@ def follow_process(
     if children:
         words.append("--children")
     name = Path(argv[0]).name
-    say(f"following process {pid} ({name}) for {seconds:g} s; Ctrl-C ends that earlier")
+    say(
+        f"following process {pid} ({name}) for {seconds:g} s; each copy stops one of its threads "
+        f"for about {units.time(_pause_ns(pid))}; Ctrl-C ends that earlier"
+    )
     meter, sampler = _Meter(pid, children=children), PeakSampler(copied=True)
     sampler.start_at(pid, children=children)
     try:
@@ -283,6 +297,12 @@ def follow_process(
             CANNOT_MEASURE,
         )
     return FollowedProcess(argv, path, run, sampler.peak())
+
+
+def _pause_ns(pid: int) -> float:
+    """What profiler/copies/budget.c expects of the first copy: most of it copies page tables."""
+    resident = re.match(r"\d+", process.status(process.below_root(pid)).get("VmRSS", ""))
+    return 300e3 + 28e6 * (int(resident[0]) if resident else 0) / (1 << 20)
 
 
 def run_tool(words: Sequence[str]) -> tuple[int, str]:

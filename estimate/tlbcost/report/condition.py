@@ -39,6 +39,7 @@ ALIASES = {
     "faults": "fault_fraction",
     "bound": "bound_fraction",
     "verdict": "verdict.code",
+    "stall_p999_ns": "stalls.huge.p999_ns",
     "time": "program.cpu_ns",
     "spread": "program.cpu_spread_fraction",
 }

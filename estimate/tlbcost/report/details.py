@@ -124,7 +124,8 @@ def _copies_sentence(copies: CopiesRecord) -> str:
     if copies.median_pause_ns is not None and copies.longest_pause_ns is not None:
         text += (
             f". It was stopped {copies.pauses} times, for {units.time(copies.median_pause_ns)} "
-            f"(median), {units.time(copies.longest_pause_ns)} at most"
+            f"(median), {units.time(copies.p99_pause_ns or 0)} (p99), "
+            f"{units.time(copies.longest_pause_ns)} at most"
         )
     if copies.added_cpu_fraction is not None:
         text += (
@@ -311,7 +312,7 @@ def modelled_sentence(simulation: SimulationPart) -> str | None:
     part = units.percent(sample.sampled_references / sample.references)
     return (
         f"The expected gain is modelled in {units.count(sample.windows)} windows with {part} of "
-        f"the references; misses times their costs (--model simple) give "
+        f"the references; misses times their costs give "
         f"{units.percent(simple.value)}, {units.range_of(simple)}."
     )
 

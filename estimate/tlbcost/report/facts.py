@@ -22,6 +22,8 @@ _KINDS: dict[MemoryKind, str] = {
     "shared": "shared memory",
 }
 _NAME_COLUMNS = 30
+# Nobody waits for less; and of this part that came onto base pages it is said.
+_QUICK_NS, _SOME_PART = 1_000_000, 0.02
 # An allocation site has most of the misses.
 _MOST = 0.5
 
@@ -74,6 +76,25 @@ def memory_words(document: EstimateDocument, columns: int) -> str | None:
     sites = [f" ({site})" for site in _sites(region)]
     fitting = (site for site in sites if len(start + site + end) <= columns)
     return start + next(fitting, "") + end
+
+
+def stall_words(document: EstimateDocument) -> str | None:
+    """How long getting a page takes, where it is not quick; None: it is, or is not known."""
+    found = document.stalls
+    if found is None or found.huge is None or found.huge.worst_ns < _QUICK_NS:
+        return None
+    missed = 1 - (found.huge_fraction or 0.0)
+    some = f"; {units.percent(missed)} got none" if missed >= _SOME_PART else ""
+    pairs = {
+        "median": (found.base.median_ns, found.huge.median_ns),
+        "p99": (found.base.p99_ns, found.huge.p99_ns),
+        "p99.9": (found.base.p999_ns, found.huge.p999_ns),
+        "worst": (found.base.worst_ns, found.huge.worst_ns),
+    }
+    parts = (
+        f"{name} {units.time(base)} -> {units.time(huge)}" for name, (base, huge) in pairs.items()
+    )
+    return f"first touch of base -> huge pages: {', '.join(parts)}{some}"
 
 
 def _first_region(document: EstimateDocument) -> RegionShare | None:

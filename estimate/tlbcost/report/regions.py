@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.attribution.blocks import curve_sentence
 from tlbcost.attribution.document import (
     SIMULATION,
     AllocationSite,
@@ -124,7 +125,8 @@ def _memory(console: Console, attribution: AttributionPart, base: str) -> None:
         )
     section(console, shown)
     costed = "" if attribution.costed_by is None else f" {_COSTED[attribution.costed_by]}"
-    console.print(f"Shares of all walks and of the time in translation.{costed}")
+    blocks = "" if attribution.blocks is None else f" {curve_sentence(attribution.blocks)}"
+    console.print(f"Shares of all walks and of the time in translation.{costed}{blocks}")
 
 
 def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) -> None:

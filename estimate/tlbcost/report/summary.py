@@ -15,7 +15,7 @@ from tlbcost.common import units
 from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
+from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words, stall_words
 from tlbcost.report.lines import LABEL, cut, labelled, wrapped
 from tlbcost.report.regions import command_lines, program_line
 from tlbcost.run.outcome import region_words
@@ -131,6 +131,7 @@ def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: 
         ("Run", run_words(document)),
         ("Counts", counted_words(document)),
         ("Memory", memory_words(document, width - LABEL) if room.memory else None),
+        ("Stalls", stall_words(document) if room.record else None),
         ("Cause", cause_words(document)),
     ):
         lines += [] if words is None else labelled(label, words, width)

@@ -128,10 +128,20 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """A huge page's place in anonymous memory: what of it is resident, and its walks of data."""
+
+    resident_bytes: int
+    base_walks: float
+    huge_walks: float
+
+
+@dataclass(frozen=True, slots=True)
 class ImageAttribution:
     """One process image by memory and code. `references`: all of it; `phase_references`: a phase's.
 
-    `program`: as it was started; `executable`: its path, or None.
+    `program`: as it was started; `executable`: its path, or None. `blocks`: of one run that copies
+    followed, those with walks.
     """
 
     pid: int
@@ -143,6 +153,7 @@ class ImageAttribution:
     references: int
     phase_references: int
     executable: str | None = None
+    blocks: tuple[Block, ...] = ()
 
 
 def read_attributions(folder: Path) -> tuple[ImageAttribution, ...]:

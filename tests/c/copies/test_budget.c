@@ -57,6 +57,29 @@ TEST(cheap_copies_are_not_taken_without_end)
 	CHECK(copies <= 1000);
 }
 
+TEST(a_copy_that_would_stop_a_thread_for_too_long_is_not_made)
+{
+	struct budget budget = { .fraction = 0.05, .most_pause_ns = 5000000 };
+
+	/* 28 ms a GiB, before any copy. */
+	CHECK(budget_pause_is_too_long(&budget, 512 * MEBIBYTE));
+	CHECK(!budget_pause_is_too_long(&budget, 64 * MEBIBYTE));
+	/* What was seen counts, and is forgotten again. */
+	budget_note_pause(&budget, 8000000, 64 * MEBIBYTE);
+	CHECK(budget_pause_is_too_long(&budget, 64 * MEBIBYTE));
+	for (int i = 0; i < 6; i++)
+		budget_pause_is_too_long(&budget, 64 * MEBIBYTE);
+	CHECK(!budget_pause_is_too_long(&budget, 64 * MEBIBYTE));
+	/* One that was shorter counts in part. */
+	budget_note_pause(&budget, 8000000, 64 * MEBIBYTE);
+	budget_note_pause(&budget, 1000000, 64 * MEBIBYTE);
+	CHECK(budget_pause_is_too_long(&budget, 64 * MEBIBYTE));
+	budget_note_pause(&budget, 1000000, 64 * MEBIBYTE);
+	CHECK(!budget_pause_is_too_long(&budget, 64 * MEBIBYTE));
+	budget.most_pause_ns = 0;
+	CHECK(!budget_pause_is_too_long(&budget, 64 * 1024 * MEBIBYTE));
+}
+
 TEST(without_a_budget_there_is_no_copy)
 {
 	const struct budget budget = { .fraction = 0 };

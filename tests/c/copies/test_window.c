@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Windows of made-up copies: what is counted in them, and from where on? */
+#include <sys/mman.h>
+
 #include "window_rig.h"
 
 TEST(a_cycle_beyond_the_entries_walks_always)
@@ -214,6 +216,46 @@ TEST(views_are_counted)
 	CHECK_EQUAL(value(rig, "copy_views", 0, "stlb_misses"), 9000);
 	CHECK_EQUAL(value(rig, "copy_views", 0, "unknown_misses"), 0);
 	CHECK(strcmp(cell(rig, "copy_view_cycles", 0, "cycles"), "NA") == 0);
+	drop_rig(rig);
+}
+
+/* Two huge pages' places, of which the second is half there; then what is not mapped. */
+TEST(walks_are_counted_by_huge_page)
+{
+	const uint64_t huge = UINT64_C(2) << 20;
+	struct rig *rig = make_rig(false);
+	char *area = mmap(NULL, 4 * huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t first = ((uint64_t)(uintptr_t)area + huge - 1) / huge * huge;
+	uint64_t count = 0;
+
+	CHECK(area != MAP_FAILED);
+	madvise(area, 4 * huge, MADV_NOHUGEPAGE);
+	for (uint64_t page = 0; page < 512 + 256; page++)
+		*(volatile char *)(uintptr_t)(first + page * PAGE) = 1;
+	make_load(rig);
+	begin(rig, 5);
+	while (count < 5000000 && execute(rig, first + count % 1000 * PAGE))
+		count++;
+	end(rig, FOLLOW_ENOUGH);
+	begin(rig, 6);
+	count = 0;
+	while (count < 5000000 && execute(rig, DATA + count % 1000 * PAGE))
+		count++;
+	end(rig, FOLLOW_ENOUGH);
+	write_tables(rig);
+	for (int row = 0; row < 2; row++) {
+		const int second =
+			value(rig, "copy_blocks", row, "address") == (long long)(first + huge);
+
+		CHECK_EQUAL(value(rig, "copy_blocks", row, "window"), 5);
+		CHECK_EQUAL(value(rig, "copy_blocks", row, "resident_bytes"),
+			    (long long)(second ? huge / 2 : huge));
+		CHECK_EQUAL(value(rig, "copy_blocks", row, "base_walks"), second ? 9 * 488 : 9 * 512);
+		CHECK_EQUAL(value(rig, "copy_blocks", row, "huge_walks"), 0);
+	}
+	/* Memory without a mapping has no place. */
+	CHECK(cell(rig, "copy_blocks", 2, "address")[0] == '\0' ||
+	      cell(rig, "copy_blocks", 2, "address")[0] == '#');
 	drop_rig(rig);
 }
 

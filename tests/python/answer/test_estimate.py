@@ -16,12 +16,10 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate import attributable, conclude
 from tlbcost.answer.gains import with_measured
 from tlbcost.answer.record import Estimate, Evidence
-from tlbcost.answer.request import AskedModel
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain, OverLimit
@@ -77,13 +75,12 @@ def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     assert found.huge_costs.footprint_entries == found.base_costs.footprint_entries
 
 
-def evidence(model: AskedModel, windows: int, no_core: str | None = None) -> Evidence:
+def evidence(windows: int, no_core: str | None = None) -> Evidence:
     """A simulation of one process with this many windows, which save a tenth."""
     native = Outcome(RUN, "", None, 0, None, None)
     modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
     return simulated_evidence(
         Simulation((process(),), native, (modelled,) if no_core is None else ()),
-        model=model,
         no_core=no_core,
         track_records={model: TRIED for model in MODELS},
     )
@@ -93,13 +90,12 @@ TRIED = TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
 
 
 def test_the_overlap_model_is_taken_where_it_can_be() -> None:
-    found = conclude(replace(evidence("auto", 50), track_records={"overlap": TRIED}))
+    found = conclude(replace(evidence(50), track_records={"overlap": TRIED}))
     gain = found.gain
     assert gain.model == "overlap"
     assert gain.expected_fraction == gain.models["overlap"]
     assert gain.expected_fraction.value == pytest.approx(0.1 * 0.9)
-    simple = conclude(replace(evidence("simple", 50), simulation=Simulation(
-        (process(),), Outcome(RUN, "", None, 0, None, None)))).gain  # fmt: skip
+    simple = conclude(evidence(50, "no costs of loads")).gain
     assert gain.models["simple"] == simple.expected_fraction
     assert gain.bound_fraction == simple.bound_fraction
     assert simple.models == {"simple": simple.expected_fraction}
@@ -107,7 +103,7 @@ def test_the_overlap_model_is_taken_where_it_can_be() -> None:
 
 
 def test_the_verdict_is_that_of_the_model() -> None:
-    nothing = evidence("auto", 0)
+    nothing = evidence(0)
     assert nothing.simulation is not None
     same = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 1000),) * 50)
     found = conclude(replace(nothing, simulation=replace(nothing.simulation, windows=(same,))))
@@ -118,9 +114,9 @@ def test_the_verdict_is_that_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (evidence("auto", 3), "3 of its windows"),
-        (evidence("auto", 0), "none of its windows"),
-        (evidence("auto", 0, "no loads"), "no loads"),
+        (evidence(3), "3 of its windows"),
+        (evidence(0), "none of its windows"),
+        (evidence(0, "no loads"), "no loads"),
     ],
 )
 def test_the_simple_model_stands_in_and_says_so(given: Evidence, why: str) -> None:
@@ -132,15 +128,6 @@ def test_the_simple_model_stands_in_and_says_so(given: Evidence, why: str) -> No
     assert why in shown.sentence
     # How the other model held is not to be quoted.
     assert found.track_record is None
-
-
-def test_a_model_that_is_asked_for_is_not_replaced() -> None:
-    with pytest.raises(TlbcostError, match="3 of its windows") as error:
-        conclude(evidence("overlap", 3))
-    assert error.value.exit_code == 4
-    assert "--model simple" in str(error.value.hint)
-    simple = conclude(evidence("simple", 0, "not asked for"))
-    assert "T35" not in [caveat.code for caveat in caveats(simple)]
 
 
 def share(value: float, half: float = 0.005) -> Interval:

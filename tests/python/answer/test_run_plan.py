@@ -248,7 +248,7 @@ def test_samples_tell_which_memory_pays(tmp_path: Path, capfd: pytest.CaptureFix
 
 @pytest.mark.usefixtures("sampling")
 def test_both_attributions_are_reported(tmp_path: Path) -> None:
-    options = ("--backend", "both", "--runs", "1", "--model", "simple")
+    options = ("--backend", "both", "--runs", "1")
     found = report(tmp_path, *options, program=["ls", "/"])
     attribution, samples = found["attribution"], found["sampled_attribution"]
     assert isinstance(attribution, dict)

@@ -13,7 +13,7 @@ import pytest
 from builders.answer import MACHINE, RUN, process
 from builders.tree import GOLDEN
 from tlbcost.answer import record, runs
-from tlbcost.answer.request import AskedModel, EstimateRequest
+from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.copies.estimator import CopiedRun
 from tlbcost.run.launch import Launcher, launcher_of
@@ -25,15 +25,11 @@ from tlbcost.simulator.run import Simulation
 CALIBRATION = GOLDEN / "calibration.tsv"
 
 
-def set_up(
-    monkeypatch: pytest.MonkeyPatch, core: Core | None, model: AskedModel = "auto"
-) -> record.RunPlan:
+def set_up(monkeypatch: pytest.MonkeyPatch, core: Core | None) -> record.RunPlan:
     """What is decided before a program runs, where a calibration gives this core."""
     monkeypatch.setattr(record, "find_valgrind", lambda: Path("/v"))
     monkeypatch.setattr(record, "core_for", lambda *_: core)
-    request = EstimateRequest(
-        ("true",), backend="sim", engine="valgrind", model=model, calibration=CALIBRATION
-    )
+    request = EstimateRequest(("true",), backend="sim", engine="valgrind", calibration=CALIBRATION)
     return record.plan_runs(request, MACHINE, Path("/bin/true"))
 
 
@@ -45,8 +41,6 @@ def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.core == MODELLED
     assert found.no_core is None
     assert MODELLED.notes[0] in found.notes
-    simple = set_up(monkeypatch, MODELLED, "simple")
-    assert (simple.core, simple.no_core) == (None, None)
 
 
 def test_the_simulator_gets_the_core_and_windows_for_the_time(
@@ -71,11 +65,6 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set_up(monkeypatch, None).no_core == "the calibration has no costs of loads"
-    assert set_up(monkeypatch, None, "simple").no_core is None
-    with pytest.raises(TlbcostError, match="no costs of loads") as error:
-        set_up(monkeypatch, None, "overlap")
-    assert error.value.exit_code == 4
-    assert "--model simple" in str(error.value.hint)
 
 
 def plan_by(
@@ -131,15 +120,6 @@ def test_without_copies_valgrind_simulates_and_the_reason_is_reported(
             plan_by(monkeypatch, request, core, why)
         assert error.value.exit_code == 4
         assert error.value.hint
-
-
-def test_the_simple_model_is_of_a_whole_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = EstimateRequest(("true",), backend="sim", model="simple")
-    found = plan_by(monkeypatch, asked, MODELLED, None)
-    assert (found.valgrind, found.copies) == (Path("/v"), None)
-    assert "the simple model needs the counts of a whole run" in capsys.readouterr().err
 
 
 def asked(time_budget: float | None = None) -> EstimateRequest:

@@ -14,7 +14,7 @@ from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import CopyTables, Weighed, read_tables, weigh
 from tlbcost.memory import smaps
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.memory_tables import ImageAttribution
+from tlbcost.simulator.memory_tables import Block, ImageAttribution
 
 PROGRAM = "/opt/app"
 RUN = Run(2_000_000_000, 1_000_000_000, 0, 100, 0, 1 << 20)
@@ -74,6 +74,26 @@ def two_windows(folder: Path) -> tuple[CopyTables, Weighed]:
     ])  # fmt: skip
     tables = read_tables([folder])
     return tables, weigh(tables, [RUN], 2.0)
+
+
+def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for run, folder in enumerate(folders):
+        folder.mkdir()
+        two_windows(folder)
+        write(folder, formats.COPY_BLOCKS, [
+            {"window": 0, "address": (run + 1) << 21, "resident_bytes": 4096, "base_walks": 7},
+            {"window": 1, "address": (run + 1) << 21, "resident_bytes": 8192, "base_walks": 5},
+            {"window": 1, "address": (run + 9) << 21, "resident_bytes": 2 << 20, "huge_walks": 3},
+        ])  # fmt: skip
+    tables = read_tables(folders)
+    weighed = weigh(tables, [RUN], 2.0)
+    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+    first, second = (weighed.weights[0, window] for window in (0, 1))
+    assert image.blocks == (
+        Block(8192, pytest.approx(7 * first + 5 * second), 0),
+        Block(2 << 20, 0, pytest.approx(3 * second)),
+    )
 
 
 def image_of(folder: Path) -> tuple[ImageAttribution, float]:

@@ -41,16 +41,6 @@ def test_a_wrong_number_of_runs_is_refused(runs: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [("--model", "simple", "--backend", "pmu", "app"), ("--model", "overlap", "--from", "file")],
-)
-def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
-    with pytest.raises(TlbcostError, match="needs a simulation") as error:
-        estimate.run(parse(*options))
-    assert error.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
     ("words", "options"),
     [
         ("--engine copies simulates", ("--engine", "copies", "--backend", "pmu", "app")),
@@ -142,7 +132,7 @@ def test_help_loads_nothing_heavy() -> None:
         check=False,
     )
     assert ended.returncode == 0
-    for option in ("--runs", "--model", "--prepare", "--calibration", "--json", "--output"):
+    for option in ("--runs", "--prepare", "--calibration", "--json", "--output"):
         assert option.encode() in ended.stdout
 
 

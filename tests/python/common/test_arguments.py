@@ -38,8 +38,8 @@ def test_dashes_before_the_program_are_not_its_own() -> None:
 
 
 def test_durations() -> None:
-    assert [duration(text) for text in ("90", "90s", "1.5m", "2min", "1h")] == [
-        90, 90, 90, 120, 3600,
+    assert [duration(text) for text in ("90", "90s", "1.5m", "2min", "1h", "5ms")] == [
+        90, 90, 90, 120, 3600, 0.005,
     ]  # fmt: skip
 
 

@@ -119,9 +119,8 @@ def test_a_calibration() -> None:
     check("calibration", to_json(calibration_document(Obtained(calibration, "from a file"))))
 
 
-@pytest.mark.parametrize("model", ["overlap", "simple"])
 def test_an_estimate_from_the_tables_of_a_simulation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -141,7 +140,7 @@ def test_an_estimate_from_the_tables_of_a_simulation(
     # Whatever may be seen of other processes is no part of this.
     monkeypatch.setattr(PeakSampler, "peak", lambda _: ())
     file = tmp_path / "report.json"
-    options = ["--backend", "sim", "--model", model, "--calibration"]
+    options = ["--backend", "sim", "--calibration"]
     options += [str(DOCUMENTS / "calibration.tsv"), "--json", str(file)]
     assert main(["estimate", "--engine", "valgrind", *options, "--", "true"]) == 0
-    check(f"simulation-{model}", file.read_text(encoding="utf-8"))
+    check("simulation-overlap", file.read_text(encoding="utf-8"))

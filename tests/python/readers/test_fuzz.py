@@ -43,7 +43,7 @@ FUZZ = settings(
 )
 CORPUS = Path(__file__).parents[2] / "fuzz" / "corpus"
 PLAN = data("review", "example.toml").read_bytes()
-ESTIMATE = (GOLDEN / "documents" / "simulation-simple.json").read_bytes()
+ESTIMATE = (GOLDEN / "documents" / "simulation-overlap.json").read_bytes()
 PROGRAM = Path(shutil.which("true") or "/bin/true").read_bytes()
 SMAPS = Path("/proc/self/smaps").read_bytes()[:4000]
 JIT_MAP = b"7f00 20 jitted\n"

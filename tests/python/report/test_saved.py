@@ -107,7 +107,10 @@ def test_both_models_are_reported() -> None:
     assert "simulation, overlap model" in text
     assert "in 200 windows with 2.0 % of the references" in text
     simple = estimated().gain.expected_fraction
-    assert f"(--model simple) give {units.percent(simple.value)}, {units.range_of(simple)}." in text
+    assert (
+        f"misses times their costs give {units.percent(simple.value)}, {units.range_of(simple)}."
+        in text
+    )
     report = json.loads(json_of(shown))
     simulation = report["simulation"]
     assert simulation["model"] == "overlap"

@@ -19,6 +19,8 @@ from tlbcost.system.machine import HUGETLB_TUNABLE, tunable
 SHORT_RUN_NS = 50_000_000
 KERNEL_FRACTION = 0.20
 MOST_NOTES = 2
+# A request notices this; and it is the huge page's, not what any touch may wait for here.
+_STALL_NS, _MUCH_LONGER = 10_000_000, 10
 
 
 def _virtual_machine(estimate: Estimate) -> tuple[str, str] | None:
@@ -207,6 +209,23 @@ def _fragmented(estimate: Estimate) -> tuple[str, str] | None:
     )
 
 
+def _stalls(estimate: Estimate) -> tuple[str, str] | None:
+    around = estimate.given.surroundings
+    found = None if around is None else around.stalls
+    if found is None or found.huge is None:
+        return None
+    huge, base = found.huge.worst_ns, found.base.worst_ns
+    if huge < _STALL_NS or huge < _MUCH_LONGER * base:
+        return None
+    return (
+        f"The first touch of a huge page took up to {units.time(huge)} here just now, of a base "
+        f"page {units.time(base)}: a request waits for it.",
+        "Let the kernel compact in the background (echo defer+madvise | sudo tee "
+        "/sys/kernel/mm/transparent_hugepage/defrag), touch memory at the start, or reserve a "
+        "pool.",
+    )
+
+
 SYSTEM_RULES: dict[str, CaveatRule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
@@ -223,6 +242,7 @@ SYSTEM_RULES: dict[str, CaveatRule] = {
     "T40": _busy,
     "T41": _idle,
     "T57": _fragmented,
+    "T58": _stalls,
 }
 
 
@@ -230,7 +250,7 @@ SYSTEM_RULES: dict[str, CaveatRule] = {
 SEVERITIES: dict[Severity, tuple[str, ...]] = {
     "high": ("T45", "T17", "T14", "T22", "T40", "T11", "T13", "T19", "T04", "T34"),
     "medium": (
-        "T57", "T41", "T42", "T03", "T21", "T02", "T55", "T56",
+        "T58", "T57", "T41", "T42", "T03", "T21", "T02", "T55", "T56",
         "T25", "T27", "T26", "T28", "T07", "T20", "T35", "T15",
         "T16", "T10", "T18", "T29", "T33", "T32", "T06", "T09", "T30", "T24",
     ),

@@ -27,6 +27,7 @@ from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.units import Interval
 from tlbcost.measured.record import MeasuredGain
+from tlbcost.memory.first_touch import Stalls, TouchTimes
 from tlbcost.processors.events import load_pmu
 from tlbcost.processors.published import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
@@ -61,6 +62,17 @@ def _with_surroundings(**values: object) -> Change:
         c,
         surroundings=replace(c.given.surroundings, **values),  # type: ignore[arg-type]
     )
+
+
+def stalls(base_ns: int, huge_ns: int) -> Stalls:
+    """First touches, of which the worst took so long."""
+    base, huge = (
+        TouchTimes(
+            page_size_bytes=size, touches=9, median_ns=1, p99_ns=1, p999_ns=1, worst_ns=worst
+        )
+        for size, worst in ((4096, base_ns), (2 << 20, huge_ns))
+    )
+    return Stalls(base=base, huge=huge, huge_fraction=1.0)
 
 
 def _with_files(pages: int) -> Change:
@@ -233,6 +245,10 @@ CASES: dict[str, tuple[Change, Change]] = {
     "T42": (_with_left_behind(1), _with_left_behind(0)),
     "T56": (_with_measured(0.9), _with_measured(0.3)),
     "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
+    "T58": (
+        _with_surroundings(stalls=stalls(base_ns=999_999, huge_ns=10_000_000)),
+        _with_surroundings(stalls=stalls(base_ns=1_000_001, huge_ns=10_000_000)),
+    ),
     "T57": (_with_surroundings(free_huge_pages=127), _with_surroundings(free_huge_pages=128)),
 }
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How long does the first touch of a page take, as a distribution? */
+#ifndef TLBCOST_FIRST_TOUCH_H
+#define TLBCOST_FIRST_TOUCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+
+/* Of touches one after the other; the worst of few touches is also their p99.9. */
+struct first_touches {
+	size_t count;
+	uint64_t huge_bytes;	/* what of the memory came onto transparent huge pages */
+	uint64_t median_ns, p99_ns, p999_ns, worst_ns;
+};
+
+/*
+ * Touch `pages` fresh pages of anonymous memory that asks for pages of this size, and time each:
+ * whatever the kernel does for it, compaction included.  Returns 0, or -1 with errno.
+ */
+int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages,
+		       struct first_touches *touches);
+
+/*
+ * The same for base pages and for huge pages (0: there are none), `bytes` of each, as a
+ * 'first_touches' table.  Returns 0, or -1 with errno.
+ */
+int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_t huge_bytes);
+
+#endif

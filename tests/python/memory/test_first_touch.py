@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How long do first touches take, by the calibrator's own table and by a made-up one?"""
+
+import mmap
+from types import SimpleNamespace
+
+import pytest
+from tlbcost.common.errors import TlbcostError
+from tlbcost.memory import first_touch
+from tlbcost.memory.first_touch import first_touches, stalls_of
+
+HEAD = "# tlbcost first_touches 1\n"
+COLUMNS = "page_size_bytes\ttouches\thuge_bytes\tmedian_ns\tp99_ns\tp999_ns\tworst_ns\n"
+BASE = "4096\t32768\t0\t600\t900\t20000\t70000\n"
+HUGE = "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000\n"
+
+
+def test_what_came_onto_huge_pages_is_a_share() -> None:
+    found = stalls_of(f"{HEAD}{COLUMNS}{BASE}{HUGE}# end: 2\n")
+    assert found.base.page_size_bytes == 4096
+    assert found.huge is not None
+    assert (found.huge.median_ns, found.huge.worst_ns) == (90_000, 41_000_000)
+    assert found.huge_fraction == 0.75
+
+
+def test_without_huge_pages_there_are_base_pages_alone() -> None:
+    found = stalls_of(f"{HEAD}{COLUMNS}{BASE}# end: 1\n")
+    assert (found.huge, found.huge_fraction) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["", HEAD, f"{HEAD}{COLUMNS}# end: 0\n", f"{HEAD}{COLUMNS}{BASE}"])
+def test_a_damaged_table_is_refused(text: str) -> None:
+    with pytest.raises((TlbcostError, ValueError)):
+        stalls_of(text)
+
+
+def test_real_touches_are_timed_and_ordered() -> None:
+    found = first_touches(1 << 20)
+    if found is None:
+        pytest.skip("the calibrator is not built, or there is little memory")
+    base = found.base
+    assert (base.page_size_bytes, base.touches) == (mmap.PAGESIZE, (16 << 20) // mmap.PAGESIZE)
+    assert 0 < base.median_ns <= base.p99_ns <= base.p999_ns <= base.worst_ns
+
+
+def test_where_memory_is_short_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_touch, "memory_limit", lambda: SimpleNamespace(limit_bytes=100 << 20))
+    assert first_touches(1 << 30) is None
