@@ -22,7 +22,7 @@ from tlbcost.common.formats import Table, count, parse_table
 from tlbcost.common.paths import libexec
 from tlbcost.common.sudo import as_calling_user
 from tlbcost.system.hints import cannot_run
-from tlbcost.system.machine import read_line, read_text
+from tlbcost.system.machine import cpu_ticks, read_line
 
 # The calibrator keeps to its time limit; one that takes this much longer hangs.
 _GRACE_S = 40
@@ -211,10 +211,8 @@ _Ticks = tuple[float, int, int]
 
 def _stolen_fraction_since(before: _Ticks | None) -> _Ticks:
     """Share of all CPUs' time that was stolen since `before`; and their ticks: steal, and all."""
-    line = (read_text("/proc/stat") or "").partition("\n")[0].split()
-    # user nice system idle iowait irq softirq steal; guests' time is in the first two.
-    ticks = [int(word) for word in line[1:9] if word.isdigit()]
-    if len(ticks) < 8:
+    ticks = cpu_ticks()
+    if ticks is None:
         return 0.0, 0, 0
     stolen, whole = ticks[7], sum(ticks)
     if before is None or whole <= before[2]:

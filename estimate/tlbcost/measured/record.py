@@ -29,6 +29,8 @@ _Z95 = 1.645
 # The standard deviation between pairs of runs in turns, a share of the CPU time, and how many
 # pairs' worth of knowledge that is (doc/accuracy.md).
 _USUAL_FRACTION, _USUAL_FREEDOM = 0.015, 3
+# The same where other programs have a fifth of the CPUs or more.
+_BUSY_FRACTION = 0.03
 # A range of growths that need not be said.
 _NARROW_FRACTION, _NARROW_BYTES = 0.1, 1 << 20
 # More pairs than this nobody runs.
@@ -141,17 +143,18 @@ def t95(freedom: int) -> float:
     return _T95[freedom - 1] if freedom <= len(_T95) else _Z95 * (1 + 0.61 / freedom)
 
 
-def mean_of_pairs(differences: Sequence[float]) -> Interval:
+def mean_of_pairs(differences: Sequence[float], *, busy: bool = False) -> Interval:
     """The mean over pairs of runs with its 90 % interval.
 
-    `differences`: base - huge, as shares of the CPU time on base pages. Few pairs hardly tell
-    their own variance, so what pairs in turns usually have counts as some more of them (a moderated
-    t statistic: Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
+    `differences`: base - huge, as shares of the CPU time on base pages; `busy`: next to other load.
+    Few pairs hardly tell their own variance, so what pairs in turns usually have counts as some
+    more of them (a moderated t statistic: Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
     """
     n, value = len(differences), fmean(differences)
     squares = sum((each - value) ** 2 for each in differences)
     freedom = n - 1 + _USUAL_FREEDOM
-    variance = (squares + _USUAL_FREEDOM * _USUAL_FRACTION**2) / freedom
+    usual = _BUSY_FRACTION if busy else _USUAL_FRACTION
+    variance = (squares + _USUAL_FREEDOM * usual**2) / freedom
     half = t95(freedom) * math.sqrt(variance / n)
     return Interval(value, value - half, value + half)
 

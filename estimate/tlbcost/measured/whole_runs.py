@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +44,7 @@ from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, has_room, objection, run_in_turns
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
-from tlbcost.system.machine import reports_free_pages, thp_mode
+from tlbcost.system.machine import cpu_ticks, reports_free_pages, thp_mode
 
 # Linux 5.14.
 _MADV_POPULATE_WRITE = 23
@@ -243,6 +244,8 @@ _USUAL_BUDGET_S = 60.0
 _DECIDED_FRACTION, _ENOUGH_FRACTION = 0.02, 0.0075
 # With less of the memory on huge pages another method may do better; with still less, none does.
 _LEAST_HUGE_PART, _SOME_HUGE_PART = 0.5, 0.1
+# From what other programs have of all CPUs while a pair runs, pairs differ more than usual.
+_OTHERS_FRACTION = 0.2
 # After these pairs it is said what is known.
 _TOLD = (2, 4, 8, 16)
 # For another tlbcost to put the settings back.
@@ -361,6 +364,7 @@ class _Pairs:
     reached: float | None = None  # where it is too small a part of the memory
     stopped: bool = False
     longest_s: float = 0.0
+    busy: bool = False
 
     @property
     def rank(self) -> float:
@@ -392,10 +396,11 @@ class _Pairs:
 
     def _run(self, runner: PairRunner, path: Path, least_part: float) -> None:
         while self._wants_more():
-            begun = time.monotonic()
+            begun, ticks = time.monotonic(), cpu_ticks()
             base, huge = runner.pair(self.method, huge_first=len(self.done) % 2 == 1)
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
             pair = Pair(base.run, huge.run, huge.backing, base.backing)
+            self.busy |= _others(ticks, pair.base.cpu_ns + pair.huge.cpu_ns) > _OTHERS_FRACTION
             if _has_huge_base(pair):
                 self.why_not = "its runs on base pages have huge pages, too, which it asks for"
                 say(f"{self.method.name}: {self.why_not}")
@@ -433,7 +438,8 @@ class _Pairs:
     def _mean(self, part: Callable[[Run], int]) -> Interval:
         """What was saved of a part of the CPU time, as a share of all of it."""
         return mean_of_pairs(
-            [(part(pair.base) - part(pair.huge)) / (pair.base.cpu_ns or 1) for pair in self.done]
+            [(part(pair.base) - part(pair.huge)) / (pair.base.cpu_ns or 1) for pair in self.done],
+            busy=self.busy,
         )
 
     def tried(self) -> TriedMethod:
@@ -464,6 +470,16 @@ class _Pairs:
             more_pairs=more_pairs(self.total(), len(self.done)),
             others=others,
         )
+
+
+def _others(before: list[int] | None, own_ns: int) -> float:
+    """The share of all CPUs' time since `before` that was neither idle nor `own_ns`."""
+    after = cpu_ticks()
+    if before is None or after is None:
+        return 0.0
+    since = [now - then for now, then in zip(after, before, strict=True)]
+    own = own_ns / 1e9 * os.sysconf("SC_CLK_TCK")
+    return (sum(since) - since[3] - since[4] - own) / (sum(since) or 1)
 
 
 def growth(pairs: Sequence[Pair]) -> Interval:

@@ -230,6 +230,16 @@ _BALLOON = "0x0005"
 _REPORTING_BIT = 5
 
 
+def cpu_ticks() -> list[int] | None:
+    """All CPUs' time so far in clock ticks: user, nice, system, idle, iowait, irq, softirq, steal.
+
+    Guests' time is in the first two. None: not known.
+    """
+    line = (read_text("/proc/stat") or "").partition("\n")[0].split()
+    ticks = [int(word) for word in line[1:9] if word.isdigit()]
+    return ticks if len(ticks) == 8 else None
+
+
 def reports_free_pages() -> bool:
     """Whether a balloon with free page reporting is here; no, where that cannot be read."""
     for folder in sys_path(_DEVICES).glob("*"):

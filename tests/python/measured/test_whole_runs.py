@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> list[Method]:
     found = [SWITCH]
     monkeypatch.setattr(catalog, "candidates", lambda *_, **__: found)
     monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: False)
+    monkeypatch.setattr(whole_runs, "cpu_ticks", lambda: None)
     monkeypatch.setattr(PeakSampler, "stop", lambda _: None)
     return found
 
@@ -91,6 +93,27 @@ def test_a_busy_machine_widens_the_interval_and_pairs_go_on(
     assert short.rounds == 2
     assert short.total_fraction.low < 0.02 < short.total_fraction.high
     assert short.more_pairs is not None
+
+
+def test_next_to_other_load_more_pairs_are_taken(
+    launcher: Launcher, in_turns: Callable[[Times], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
+    seconds = itertools.count(0, 10)
+
+    def ticks(others: float) -> list[int]:
+        """Two CPUs: the pair's 1.9 s in ten, and what others have of the twenty."""
+        at = next(seconds) * os.sysconf("SC_CLK_TCK")
+        busy = at // 10 * 19 // 10 + int(2 * others * at)
+        return [busy, 0, 0, 2 * at - busy, 0, 0, 0, 0]
+
+    rounds = {}
+    for others in (0.15, 0.25):
+        monkeypatch.setattr(whole_runs, "cpu_ticks", lambda others=others: ticks(others))
+        found = measure(launcher)
+        assert isinstance(found, MeasuredGain)
+        rounds[others] = found.rounds
+    assert rounds == {0.15: 2, 0.25: 5}
 
 
 def test_runs_that_spoil_each_other_come_one_by_one(
