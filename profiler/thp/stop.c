@@ -268,13 +268,10 @@ int stop_at_call(struct stops *stops, struct task *task)
 /* Static arrays are there since execve(). */
 static int request_bss(struct stops *stops, struct injection *injection)
 {
-	char path[32];
+	FILE *maps = vma_open(injection->tid);
 	struct vma vma;
-	FILE *maps;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", injection->tid);
-	maps = fopen(path, "re");
 	if (!maps)
 		return 0;
 	while (rc == 0 && vma_next(maps, &vma)) {
@@ -358,13 +355,10 @@ static int replace_text(const struct stops *stops, struct injection *injection, 
 static int request_text(struct stops *stops, struct injection *injection)
 {
 	const uint64_t size = stops->huge_page_bytes;
-	char path[32];
+	FILE *maps = vma_open(injection->tid);
 	struct vma vma;
-	FILE *maps;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", injection->tid);
-	maps = fopen(path, "re");
 	if (!maps)
 		return 0;
 	while (rc >= 0 && vma_next(maps, &vma)) {

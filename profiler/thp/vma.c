@@ -34,6 +34,14 @@ int vma_parse(const char *line, struct vma *vma)
 	return 1;
 }
 
+FILE *vma_open(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return fopen(path, "re");
+}
+
 int vma_next(FILE *maps, struct vma *vma)
 {
 	/* A longer name comes in pieces, of which the others are no lines. */
@@ -47,12 +55,9 @@ int vma_next(FILE *maps, struct vma *vma)
 
 static int find_in_list(pid_t pid, uint64_t address, struct vma *vma)
 {
-	char path[32];
-	FILE *maps;
+	FILE *maps = vma_open(pid);
 	int found;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
 	if (!maps)
 		return 0;
 	do

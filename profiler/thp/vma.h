@@ -18,6 +18,9 @@ struct vma {
 /* Read a line of maps, or one that begins an area in smaps.  Returns 1; 0 if it is another one. */
 int vma_parse(const char *line, struct vma *vma);
 
+/* The areas of a process, for vma_next() and fclose().  NULL with errno. */
+FILE *vma_open(pid_t pid);
+
 /* The next area of maps.  Returns 1; 0 at the end. */
 int vma_next(FILE *maps, struct vma *vma);
 

@@ -266,7 +266,7 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     ] = None
     stalls: Annotated[
         Stalls | None,
-        doc("first touches of memory on this host now; null: nothing was to be measured"),
+        doc("first touches of memory on this host now; null: not obtained, or not asked for"),
     ] = None
     not_measured: Annotated[str | None, doc("why not, where it was tried")] = None
     region: Annotated[

@@ -51,7 +51,6 @@ class CopiesRecord:
     windows: Annotated[int, doc("windows with references", minimum=0)]
     pauses: Annotated[int, doc("times that a thread of the program was stopped", minimum=0)]
     median_pause_ns: Annotated[int | None, doc("half of them were shorter", minimum=0)]
-    p99_pause_ns: Annotated[int | None, doc("99 of 100 were shorter", minimum=0)]
     longest_pause_ns: Annotated[int | None, doc("the longest", minimum=0)]
     added_cpu_fraction: Annotated[
         float | None,
@@ -68,6 +67,7 @@ class CopiesRecord:
             minimum=0,
         ),
     ] = 0
+    p99_pause_ns: Annotated[int | None, doc("99 of 100 were shorter", minimum=0)] = None
 
 
 @dataclass(frozen=True, slots=True)

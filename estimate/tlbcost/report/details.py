@@ -122,10 +122,10 @@ def _copies_sentence(copies: CopiesRecord) -> str:
     if copies.seen_fraction is not None:
         text += f"; they stand for {units.percent(copies.seen_fraction)} of its CPU time"
     if copies.median_pause_ns is not None and copies.longest_pause_ns is not None:
+        p99 = "" if copies.p99_pause_ns is None else f"{units.time(copies.p99_pause_ns)} (p99), "
         text += (
             f". It was stopped {copies.pauses} times, for {units.time(copies.median_pause_ns)} "
-            f"(median), {units.time(copies.p99_pause_ns or 0)} (p99), "
-            f"{units.time(copies.longest_pause_ns)} at most"
+            f"(median), {p99}{units.time(copies.longest_pause_ns)} at most"
         )
     if copies.added_cpu_fraction is not None:
         text += (

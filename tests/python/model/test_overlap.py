@@ -44,7 +44,7 @@ def saving(*images: ImageWindows) -> Interval:
 
 def _copied(windows: int) -> CopiedRun:
     record = CopiesRecord(
-        {"followed": windows}, {"enough": windows}, windows, windows, 1000, 2000, 2000, 0.01, 1.0, 0
+        {"followed": windows}, {"enough": windows}, windows, windows, 1000, 2000, 0.01, 1.0, 0
     )
     saving = Interval(0.1, 0.05, 0.15)
     return CopiedRun(record, "core", windows, 10**9, 10**6, saving)

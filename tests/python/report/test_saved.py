@@ -35,6 +35,21 @@ def test_a_saved_estimate_reads_the_same(name: str, tmp_path: Path) -> None:
     assert text.getvalue() == text_of(shown)
 
 
+def test_an_estimate_from_before_newer_keys_still_reads(tmp_path: Path) -> None:
+    document = json.loads(json_of(estimated()))
+    copies = {"attempts": {}, "ended": {}, "windows": 9, "pauses": 1, "median_pause_ns": 5,
+              "longest_pause_ns": 5, "added_cpu_fraction": None, "seen_fraction": 1.0}  # fmt: skip
+    document["simulation"]["copies"] = copies
+    del document["stalls"]
+    file = tmp_path / "estimate.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    found = read_estimate(file)
+    assert found.stalls is None
+    text = io.StringIO()
+    print_report(found, text, details=True)
+    assert "stopped 1 times, for 5 ns (median), 5 ns at most" in " ".join(text.getvalue().split())
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -129,11 +129,12 @@ def _splintered(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | N
     if estimate.gain.bound_fraction.value < WORTHWHILE_FRACTION:
         return None
     assert huge.entry_bytes is not None
-    costs = [each.walk_serial_ns if each else None for each in (base_costs, huge_costs)]
+    before, after = (each.walk_serial_ns if each else None for each in (base_costs, huge_costs))
     cheaper = ""
-    if costs[0] is not None and costs[1] is not None:
-        before, after = (units.nanoseconds(cost.value) for cost in costs if cost is not None)
-        cheaper = f" ({before} -> {after} ns)"
+    # A calibration on a busy machine may have them the other way round.
+    if before is not None and after is not None and after.value < before.value:
+        costs = f"{units.nanoseconds(before.value)} -> {units.nanoseconds(after.value)}"
+        cheaper = f" ({costs} ns)"
     walks = sum(
         seen.stlb_misses
         for (size, _), seen in simulated.counts.items()

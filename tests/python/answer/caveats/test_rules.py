@@ -64,6 +64,20 @@ def _with_surroundings(**values: object) -> Change:
     )
 
 
+def test_a_walk_that_was_not_cheaper_has_no_figures() -> None:
+    found = _with_entry_bytes(4096)(estimated())
+    [cheaper] = [each.sentence for each in caveats(found) if each.code == "T21"]
+    [other] = [
+        each.sentence
+        for each in caveats(
+            replace(found, base_costs=found.huge_costs, huge_costs=found.base_costs)
+        )
+        if each.code == "T21"
+    ]
+    assert " ns)" in cheaper
+    assert " ns)" not in other
+
+
 def stalls(base_ns: int, huge_ns: int) -> Stalls:
     """First touches, of which the worst took so long."""
     base, huge = (
