@@ -53,7 +53,7 @@ static const char help[] =
 	"  --workers N          copies that are followed at the same time\n"
 	"\n"
 	"What is modelled: --base-page, --huge-page, --l1d, --l1i, --stlb, --stlb-folded,\n"
-	"--core, --view, --view-core, --warm, --most-warm, --least-warm, --core-warm,\n"
+	"--core, --warm, --most-warm, --least-warm, --core-warm,\n"
 	"--measure, --cycle-ps, --dram.\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if the process\n"
@@ -258,8 +258,6 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "thread", required_argument, NULL, OPTION_THREAD },
 		{ "until-seconds", required_argument, NULL, OPTION_UNTIL },
 		{ "user", required_argument, NULL, 'u' },
-		{ "view", required_argument, NULL, OPTION_MODEL },
-		{ "view-core", required_argument, NULL, OPTION_MODEL },
 		{ "warm", required_argument, NULL, OPTION_MODEL },
 		{ "window-seconds", required_argument, NULL, OPTION_WINDOW },
 		{ "workers", required_argument, NULL, OPTION_WORKERS },

@@ -12,6 +12,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +44,20 @@ struct program_facts {
 static struct program_facts remembered[REMEMBERED];
 static unsigned next_remembered;
 
-/* A ring's requests belong to the program alone; a userfaultfd handler sees each fork. */
+/*
+ * Before Linux 5.12 whoever closes a ring may cancel requests of others; since then requests belong to
+ * the thread that made them, and a copy has made none.
+ */
+static bool rings_are_shared(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname system;
+
+	return uname(&system) < 0 || sscanf(system.release, "%u.%u", &major, &minor) != 2 ||
+		major < 5 || (major == 5 && minor < 12);
+}
+
+/* A userfaultfd handler sees each fork. */
 static enum injector_refusal look_at_files(pid_t process, pid_t thread)
 {
 	enum injector_refusal refusal = INJECTED;
@@ -61,7 +75,7 @@ static enum injector_refusal look_at_files(pid_t process, pid_t thread)
 		if (length < 0)
 			continue;
 		target[length] = '\0';
-		if (strcmp(target, "anon_inode:[io_uring]") == 0)
+		if (strcmp(target, "anon_inode:[io_uring]") == 0 && rings_are_shared())
 			refusal = REFUSED_IO_URING;
 		else if (strcmp(target, "anon_inode:[userfaultfd]") == 0)
 			refusal = REFUSED_USERFAULTFD;

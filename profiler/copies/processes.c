@@ -232,6 +232,9 @@ void processes_look(struct processes *processes, bool tree)
 	}
 }
 
+/* PF_IO_WORKER (include/linux/sched.h): a thread of an io_uring, which has no user mode. */
+#define IO_WORKER 0x10u
+
 struct draw {
 	uint64_t *random;
 	uint64_t running;
@@ -244,13 +247,15 @@ static void consider(pid_t pid, pid_t tid, void *context)
 	struct draw *draw = context;
 	char path[64], text[512];
 	const char *fields;
+	unsigned flags;
 
 	if (draw->only && tid != draw->only)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	read_text(text, sizeof(text), path);
 	fields = behind_name(text);
-	if (!fields || *fields != 'R')
+	if (!fields || sscanf(fields, "R %*d %*d %*d %*d %*d %u", &flags) != 1 ||
+	    flags & IO_WORKER)
 		return;
 	if (budget_random(draw->random, ++draw->running) == 0) {
 		draw->process = pid;

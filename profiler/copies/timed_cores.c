@@ -7,19 +7,6 @@
 
 #include "string_lines.h"
 
-static const struct timing_config *config_of(const struct timed_cores *timed, uint32_t core,
-					     uint32_t *shift)
-{
-	const struct window_options *options = timed->options;
-
-	if (core < TLB_SIZES) {
-		*shift = options->tlb.page_shift[core];
-		return &options->core;
-	}
-	*shift = options->view_configs[core - TLB_SIZES].page_shift;
-	return &options->views[core - TLB_SIZES].core;
-}
-
 static size_t last_level_lines(const struct timing_config *config, uint32_t *bytes, uint32_t *ways)
 {
 	*bytes = cache_size_within(config->l3_bytes, ways);
@@ -28,11 +15,8 @@ static size_t last_level_lines(const struct timing_config *config, uint32_t *byt
 
 static int make_ages(struct timed_cores *timed)
 {
-	bool asked = false;
-	uint32_t shift;
+	const bool asked = timed->options->core.l3_half_life_cycles[0] != 0;
 
-	for (uint32_t core = 0; core < timed->count; core++)
-		asked = asked || config_of(timed, core, &shift)->l3_half_life_cycles[0];
 	for (unsigned i = 0; asked && i < AGES_KINDS; i++) {
 		timed->walks[i] = aligned_alloc(64, (sizeof(struct recency) + 63) & ~(size_t)63);
 		if (!timed->walks[i])
@@ -44,12 +28,13 @@ static int make_ages(struct timed_cores *timed)
 /* All caches are empty. */
 static void init_cores(struct timed_cores *timed)
 {
+	const struct timing_config *config = &timed->options->core;
 	const uint32_t base = timed->options->tlb.page_shift[TLB_BASE];
 	struct cache_line *next = timed->lines;
-	uint32_t shift, bytes, ways;
+	uint32_t bytes, ways;
 
-	for (uint32_t core = 0; core < timed->count; core++) {
-		const struct timing_config *config = config_of(timed, core, &shift);
+	for (uint32_t core = 0; core < TLB_SIZES; core++) {
+		const uint32_t shift = timed->options->tlb.page_shift[core];
 		const size_t own = last_level_lines(config, &bytes, &ways);
 
 		cache_init(&timed->last_level[core], bytes, ways, next);
@@ -57,22 +42,20 @@ static void init_cores(struct timed_cores *timed)
 		core_init(&timed->cores[core], config, next, &timed->last_level[core], base, shift,
 			  shift > base);
 		next += memory_lines(config);
-		timed->cores[core].waited = core < TLB_SIZES ? timed->waited : NULL;
+		timed->cores[core].waited = timed->waited;
 	}
 }
 
 static int make_cores(struct timed_cores *timed)
 {
-	uint32_t shift, bytes, ways;
-	size_t lines = 0;
+	const struct timing_config *config = &timed->options->core;
+	uint32_t bytes, ways;
+	const size_t own = memory_lines(config) + last_level_lines(config, &bytes, &ways);
+	const size_t lines = TLB_SIZES * own;
 
-	for (uint32_t core = 0; core < timed->count; core++) {
-		const struct timing_config *config = config_of(timed, core, &shift);
-
-		lines += memory_lines(config) + last_level_lines(config, &bytes, &ways);
+	for (uint32_t core = 0; core < TLB_SIZES; core++)
 		timed->pace[core] = TICKS_PER_CYCLE;
-	}
-	timed->cores = malloc(timed->count * sizeof(*timed->cores));
+	timed->cores = malloc(TLB_SIZES * sizeof(*timed->cores));
 	timed->lines = malloc(lines * sizeof(*timed->lines));
 	if (!timed->cores || !timed->lines)
 		return -1;
@@ -86,7 +69,6 @@ int timed_cores_init(struct timed_cores *timed, const struct window_options *opt
 	memset(timed, 0, sizeof(*timed));
 	timed->options = options;
 	timed->waited = waited;
-	timed->count = TLB_SIZES + options->view_count;
 	if (make_cores(timed) < 0 || make_ages(timed) < 0) {
 		timed_cores_free(timed);
 		errno = ENOMEM;
@@ -128,7 +110,7 @@ void timed_cores_begin(struct timed_cores *timed, pid_t pid, uint64_t cpu_ns,
 	timed->pid = pid;
 	for (unsigned i = 0; i < AGES_KINDS && timed->walks[i]; i++)
 		memset(timed->walks[i], 0, sizeof(struct recency));
-	for (uint32_t i = 0; i < timed->count; i++) {
+	for (uint32_t i = 0; i < TLB_SIZES; i++) {
 		struct core *core = &timed->cores[i];
 		struct last_level *l3 = &core->memory.l3;
 		/* Without the clock's rate: as if windows followed one another. */
@@ -203,9 +185,9 @@ static struct walk_ages ages_of(const struct timed_cores *timed, enum tlb_size s
 /* TLB entries hold pieces of larger pages if the host's pages are smaller. */
 static bool splintered(const struct timed_cores *timed, uint32_t core)
 {
-	uint32_t shift, host = config_of(timed, core, &shift)->host_shift;
+	const uint32_t host = timed->options->core.host_shift;
 
-	return host && host < shift;
+	return host && host < timed->options->tlb.page_shift[core];
 }
 
 static void note(struct timed_cores *timed, uint32_t core, enum tlb_size size, uint64_t address,
@@ -229,22 +211,9 @@ void timed_cores_missed(struct timed_cores *timed, enum tlb_size size, uint64_t 
 		note(timed, size, size, address, walk, time);
 	if (size != TLB_BASE)
 		return;
-	for (uint32_t core = 0; core < timed->count; core++)
+	for (uint32_t core = 0; core < TLB_SIZES; core++)
 		if (splintered(timed, core))
 			note(timed, core, TLB_BASE, address, walk, time);
-}
-
-void timed_cores_view_missed(struct timed_cores *timed, uint32_t view, uint64_t address, bool walk,
-			     uint64_t time)
-{
-	const uint32_t core = TLB_SIZES + view;
-	uint32_t shift;
-
-	if (splintered(timed, core))
-		return;
-	config_of(timed, core, &shift);
-	note(timed, core, shift < timed->options->tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
-	     address, walk, time);
 }
 
 void timed_cores_execute(struct timed_cores *timed, const struct code_block *code,
@@ -257,14 +226,14 @@ void timed_cores_execute(struct timed_cores *timed, const struct code_block *cod
 	departure.target = next;
 	block_predict(block->block, &departure, &timed->branches, &outcomes);
 	wrong_paths_follow(&timed->paths, block->block, &departure, &outcomes);
-	block_run(block->block, &departure, &outcomes, addresses, timed->cores, timed->count);
+	block_run(block->block, &departure, &outcomes, addresses, timed->cores, TLB_SIZES);
 	if (block->repeats)
-		string_lines_run(code, addresses, timed->cores, timed->count);
+		string_lines_run(code, addresses, timed->cores, TLB_SIZES);
 }
 
 static void touch(struct timed_cores *timed, uint64_t address, uint64_t bytes, bool change)
 {
-	for (uint32_t core = 0; core < timed->count; core++)
+	for (uint32_t core = 0; core < TLB_SIZES; core++)
 		for (uint64_t line = address >> LINE_SHIFT;
 		     line <= (address + bytes - 1) >> LINE_SHIFT; line++)
 			memory_touch(&timed->cores[core].memory, line, change);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The timing model of a worker: a core for each page size, and one for each further machine.  It is
- * kept from window to window, with the program's time in between.
+ * The timing model of a worker: a core for each page size.  It is kept from window to window, with
+ * the program's time in between.
  */
 #ifndef TLBCOST_COPIES_TIMED_CORES_H
 #define TLBCOST_COPIES_TIMED_CORES_H
@@ -14,27 +14,25 @@
 #include "tlb/model.h"
 #include "window_options.h"
 
-#define MOST_CORES (TLB_SIZES + TLB_MOST_VIEWS)
 /* To base pages, and to huge pages: by walks of base pages, and by their own. */
 enum { AGES_BASE, AGES_HUGE_BY_BASE, AGES_HUGE, AGES_KINDS };
 
 struct timed_cores {
 	const struct window_options *options;
 	pid_t pid;		/* whose memory the caches hold; 0: none */
-	uint32_t count;
 	struct core *cores;
-	struct cache last_level[MOST_CORES];
+	struct cache last_level[TLB_SIZES];
 	struct cache_line *lines;	/* of all caches */
 	struct branches branches;
 	struct wrong_paths paths;
 	/* Of the last windows: what a reference took, for the time in between. */
-	ticks pace[MOST_CORES];
+	ticks pace[TLB_SIZES];
 	void (*waited)(bool huge, uint64_t address, ticks time);
 	struct recency *walks[AGES_KINDS];	/* NULL: no core uses ages */
 };
 
 /*
- * `waited`: called as core.h says, for the machine at hand.  Returns 0, or -1 with errno ENOMEM.
+ * `waited`: called as core.h says.  Returns 0, or -1 with errno ENOMEM.
  */
 int timed_cores_init(struct timed_cores *timed, const struct window_options *options,
 		     void (*waited)(bool huge, uint64_t address, ticks time));
@@ -63,11 +61,9 @@ bool timed_cores_are_new_to(const struct timed_cores *timed, uint64_t address, u
 /* The kernel has just cleared the base page of this address: its lines are in the near caches. */
 void timed_cores_cleared(struct timed_cores *timed, uint64_t address);
 
-/* The next reference to the address misses the first level of a machine at hand, or of a view. */
+/* The next reference to the address misses the first level of this size's core. */
 void timed_cores_missed(struct timed_cores *timed, enum tlb_size size, uint64_t address, bool walk,
 			uint64_t time);
-void timed_cores_view_missed(struct timed_cores *timed, uint32_t view, uint64_t address, bool walk,
-			     uint64_t time);
 
 /* A block was executed, and left for `next`. */
 void timed_cores_execute(struct timed_cores *timed, const struct code_block *code,

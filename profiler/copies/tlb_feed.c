@@ -12,11 +12,7 @@
 int tlb_feed_init(struct tlb_feed *feed, const struct window_options *options)
 {
 	feed->model_memory = malloc(tlb_model_bytes(&options->tlb));
-	if (options->view_count)
-		feed->views_memory = malloc(tlb_views_bytes(options->view_configs,
-							    options->view_count, &options->tlb));
-	if (!feed->model_memory || (options->view_count && !feed->views_memory)) {
-		tlb_feed_free(feed);
+	if (!feed->model_memory) {
 		errno = ENOMEM;
 		return -1;
 	}
@@ -27,19 +23,13 @@ int tlb_feed_init(struct tlb_feed *feed, const struct window_options *options)
 void tlb_feed_free(struct tlb_feed *feed)
 {
 	free(feed->model_memory);
-	free(feed->views_memory);
-	feed->model_memory = feed->views_memory = NULL;
+	feed->model_memory = NULL;
 }
 
 void tlb_feed_reset(struct tlb_feed *feed, const struct window_options *options)
 {
 	tlb_model_init(&feed->model, &options->tlb, feed->model_memory, &feed->data_filter,
 		       &feed->code_filter);
-	if (options->view_count) {
-		tlb_views_init(&feed->views, options->view_configs, options->view_count,
-			       &options->tlb, feed->views_memory);
-		tlb_model_watch(&feed->model, &feed->views);
-	}
 	feed->clock = 0;
 	feed->code_page = UINT64_MAX;
 	feed->jumped = true;

@@ -8,17 +8,15 @@
 
 #include "code_block.h"
 #include "tlb/model.h"
-#include "tlb/views.h"
 #include "window_options.h"
 
 struct tlb_feed {
 	struct tlb_model model;
-	struct tlb_views views;		/* if there are any */
 	/* The number of the next reference, fetches of pages included: the models' time. */
 	uint64_t clock;
 	/* Private: */
 	struct tlb_filter data_filter, code_filter;
-	void *model_memory, *views_memory;
+	void *model_memory;
 	uint64_t code_page;		/* of the last instruction */
 	bool jumped;			/* indirectly */
 };

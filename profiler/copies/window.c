@@ -50,13 +50,6 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side, boo
 		timed_cores_walked(&windows->timed, size, address, model->when);
 }
 
-static void view_missed(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
-{
-	if (side != TLB_FETCH)
-		timed_cores_view_missed(&current->timed, view, address, walk,
-					current->feed.model.when);
-}
-
 /* Of a core, for timed_cores_init(). */
 static void window_models_waited(bool huge, uint64_t address, ticks time)
 {
@@ -76,9 +69,6 @@ static void window_models_count(struct windows *windows)
 {
 	tlb_model_flush(&windows->feed.model);
 	memcpy(windows->before, windows->feed.model.counts, sizeof(windows->before));
-	for (uint32_t i = 0; i < windows->options->view_count; i++)
-		memcpy(windows->views_before[i], tlb_view_counts(&windows->feed.views, i),
-		       sizeof(windows->views_before[i]));
 	windows->counting = true;
 	if (windows->dram)
 		window_dram_count(windows->dram);
@@ -94,7 +84,6 @@ static void window_models_time(struct windows *windows)
 		return;
 	windows->modelling = true;
 	tlb_model_hold(&windows->feed.model, true);
-	windows->feed.views.missed = view_missed;
 }
 
 static void window_models_stop(struct windows *windows)
@@ -102,7 +91,6 @@ static void window_models_stop(struct windows *windows)
 	if (!windows->modelling)
 		return;
 	windows->modelling = false;
-	windows->feed.views.missed = NULL;
 	tlb_model_hold(&windows->feed.model, false);
 }
 
@@ -110,7 +98,7 @@ static void window_models_stop(struct windows *windows)
 static void window_models_start_clock(struct windows *windows)
 {
 	windows->timed_from = windows->feed.clock;
-	for (uint32_t core = 0; windows->modelling && core < windows->timed.count; core++)
+	for (uint32_t core = 0; windows->modelling && core < TLB_SIZES; core++)
 		windows->since[core] = timed_cores_time(&windows->timed, core);
 }
 
@@ -122,7 +110,7 @@ static void window_models_read_clock(struct windows *windows)
 		return;
 	windows->row.timed = true;
 	windows->row.timed_references += references;
-	for (uint32_t core = 0; core < windows->timed.count; core++) {
+	for (uint32_t core = 0; core < TLB_SIZES; core++) {
 		const ticks time = timed_cores_time(&windows->timed, core) - windows->since[core];
 
 		windows->row.time[core] += time;
@@ -170,11 +158,6 @@ static void window_models_add_row(struct windows *windows, const struct followed
 		for (int side = 0; side < TLB_SIDES; side++)
 			subtract(&row->counts[size][side], &windows->feed.model.counts[size][side],
 				 &windows->before[size][side]);
-	for (uint32_t i = 0; i < windows->options->view_count; i++)
-		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->views[i][side],
-				 &tlb_view_counts(&windows->feed.views, i)[side],
-				 &windows->views_before[i][side]);
 	if (window_rows_add(&windows->rows, row) < 0)
 		windows->failed = true;
 }

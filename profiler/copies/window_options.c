@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/parse.h"
-#include "engine/view_options.h"
 
 void window_options_init(struct window_options *options)
 {
@@ -55,28 +54,6 @@ static bool number(const char *text, uint64_t most, uint64_t *value)
 {
 	text = parse_numbers(text, 1, value);
 	return text && !*text && *value <= most;
-}
-
-static bool add_view(struct window_options *options, const char *text)
-{
-	const uint32_t count = options->view_count;
-
-	if (!view_option(text, count, options->view_configs))
-		return false;
-	options->view_count++;
-	return true;
-}
-
-static bool set_view_core(struct window_options *options, const char *text)
-{
-	struct window_view *view;
-
-	if (!options->view_count)
-		return false;
-	view = &options->views[options->view_count - 1];
-	view->core_text = text;
-	view->core = options->core;
-	return parse_core(text, &view->core);
 }
 
 static bool cycle(struct window_options *options, const char *text)
@@ -136,10 +113,6 @@ int window_options_take(struct window_options *options, const char *name, const 
 		options->timed = true;
 		options->core_text = value;
 		good = parse_core(value, &options->core);
-	} else if (!strcmp(name, "view")) {
-		good = add_view(options, value);
-	} else if (!strcmp(name, "view-core")) {
-		good = set_view_core(options, value);
 	} else if (!strcmp(name, "warm")) {
 		good = number(value, MOST_REFERENCES, &options->warm);
 	} else if (!strcmp(name, "most-warm")) {
@@ -164,14 +137,6 @@ const char *window_options_check(struct window_options *options)
 {
 	if (options->tlb.page_shift[TLB_BASE] >= options->tlb.page_shift[TLB_HUGE])
 		return "--huge-page is not above --base-page";
-	for (uint32_t i = 0; i < options->view_count; i++) {
-		if (options->view_configs[i].page_shift < options->tlb.page_shift[TLB_BASE])
-			return "--view has a page below --base-page";
-		if (!options->views[i].core_text) {
-			options->views[i].core_text = options->core_text;
-			options->views[i].core = options->core;
-		}
-	}
 	if (options->most_warm < options->warm)
 		options->most_warm = options->warm;
 	if (options->least_warm > options->warm)

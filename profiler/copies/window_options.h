@@ -8,22 +8,13 @@
 
 #include "numa/placement.h"
 #include "timing/config.h"
-#include "tlb/views.h"
-
-/* A further machine or page size; by number as in struct tlb_views. */
-struct window_view {
-	const char *core_text;		/* NULL: that of the machine at hand */
-	struct timing_config core;
-};
+#include "tlb/tlb_config.h"
 
 struct window_options {
 	struct tlb_config tlb;
 	bool timed;			/* there is a core: the code is timed as well */
 	struct timing_config core;
 	const char *core_text;
-	uint32_t view_count;
-	struct tlb_view_config view_configs[TLB_MOST_VIEWS];
-	struct window_view views[TLB_MOST_VIEWS];
 	/* References: that warm the TLBs, at least and at most; the core; and that are measured. */
 	uint64_t warm, most_warm, core_warm, measured;
 	/*

@@ -118,34 +118,9 @@ static int write_counts(const struct window_rows *rows, const struct window_opti
 	return table_close(&table);
 }
 
-static int write_views(const struct window_rows *rows, const struct window_options *options,
-		       const char *folder, uint32_t worker)
-{
-	struct table table;
-
-	if (open_table(&table, folder, "copy_views", worker) < 0)
-		return -1;
-	table_columns(&table, "window view side l1_misses stlb_hits stlb_misses unknown_misses");
-	for (size_t i = 0; i < rows->count; i++)
-		for (uint32_t view = 0; view < options->view_count; view++)
-			write_sides(&table, rows->all[i].window, view, rows->all[i].views[view]);
-	if (table_close(&table) < 0 || open_table(&table, folder, "copy_view_cycles", worker) < 0)
-		return -1;
-	table_columns(&table, "window view cycles");
-	for (size_t i = 0; i < rows->count; i++)
-		for (uint32_t view = 0; view < options->view_count; view++) {
-			table_count(&table, rows->all[i].window);
-			table_count(&table, view);
-			cycles(&table, &rows->all[i], TLB_SIZES + view);
-		}
-	return table_close(&table);
-}
-
 int window_rows_write(const struct window_rows *rows, const struct window_options *options,
 		      const char *folder, uint32_t worker)
 {
-	if (write_windows(rows, options, folder, worker) < 0 ||
-	    write_counts(rows, options, folder, worker) < 0)
-		return -1;
-	return options->view_count ? write_views(rows, options, folder, worker) : 0;
+	return write_windows(rows, options, folder, worker) < 0 ||
+	       write_counts(rows, options, folder, worker) < 0 ? -1 : 0;
 }

@@ -21,10 +21,9 @@ struct window_row {
 	uint64_t instructions;			/* in it */
 	bool timed;
 	uint64_t timed_references;		/* whose time is known */
-	ticks time[MOST_CORES];
+	ticks time[TLB_SIZES];
 	struct followed followed;
 	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];
-	struct tlb_counts views[TLB_MOST_VIEWS][TLB_SIDES];
 };
 
 /* Zeroed is empty. */
@@ -38,8 +37,7 @@ int window_rows_add(struct window_rows *rows, const struct window_row *row);
 void window_rows_free(struct window_rows *rows);
 
 /*
- * Write tables of kinds copy_windows, copy_counts and, with views, copy_views to
- * folder/<kind>.<worker>.tsv.  Returns 0, or -1 with errno.
+ * Write tables of kinds copy_windows and copy_counts to folder/<kind>.<worker>.tsv.  Returns 0, or -1 with errno.
  */
 int window_rows_write(const struct window_rows *rows, const struct window_options *options,
 		      const char *folder, uint32_t worker);

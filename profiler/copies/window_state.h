@@ -30,10 +30,9 @@ struct windows {
 	struct warm_up warm_up;
 	uint64_t measured_from;		/* reference */
 	struct tlb_counts before[TLB_SIZES][TLB_SIDES];
-	struct tlb_counts views_before[TLB_MOST_VIEWS][TLB_SIDES];
 	struct kept_blocks kept;
 	/* Of a timed part: when it began, of each core, and with which reference. */
-	ticks since[MOST_CORES];
+	ticks since[TLB_SIZES];
 	uint64_t timed_from;
 	bool failed;			/* memory ran out */
 	struct window_rows rows;

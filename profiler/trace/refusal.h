@@ -22,7 +22,7 @@ enum injector_refusal {
 	REFUSED_FAILED,		/* error: of something else */
 	REFUSED_SLEEPING,	/* it sleeps, and was left alone: see `sleeping` */
 	REFUSED_HUGETLB,	/* copy-on-write would take pages of its pool */
-	REFUSED_IO_URING,	/* the program has a ring */
+	REFUSED_IO_URING,	/* the program has a ring, before Linux 5.12 */
 	REFUSED_USERFAULTFD,	/* the program handles page faults and would see the copy */
 };
 

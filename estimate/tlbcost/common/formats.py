@@ -229,7 +229,6 @@ SLICES = _format(
 COPY_COUNTS = _format(
     "copy_counts 1", "window page_size_bytes side l1_misses stlb_hits stlb_misses unknown_misses"
 )
-COPY_VIEW_CYCLES = _format("copy_view_cycles 1", "window view cycles")
 COPY_MAPPINGS = _format(
     "copy_mappings 1",
     "mapping pid start end offset major minor inode writable executable shared",
@@ -284,11 +283,6 @@ TRIALS = _format(
     "program method pair base_wall_ns base_user_ns base_system_ns base_minor_faults "
     "base_max_rss_bytes huge_wall_ns huge_user_ns huge_system_ns huge_minor_faults "
     "huge_max_rss_bytes resident_bytes huge_bytes",
-)
-OVERLAP = _format(
-    "overlap 1",
-    "pages chains compute update base_ns base_low_ns base_high_ns huge_ns huge_low_ns huge_high_ns "
-    "modelled_base_ns modelled_huge_ns isolated_pages",
 )
 PATTERN = _format(
     "pattern 1",

@@ -194,7 +194,7 @@ _REASONS = {
     "refused-memory": "there is too little memory for copies of it",
     "refused-pause": "a copy would stop it for longer than it may (--most-pause)",
     "refused-processes": "no more processes may be started",
-    "refused-io_uring": "it uses io_uring, whose memory the kernel writes to",
+    "refused-io_uring": "it uses io_uring, which a copy may disturb before Linux 5.12",
     "refused-userfaultfd": "it uses userfaultfd",
     "refused-32bit": "it is a 32-bit program",
     "refused-stopped": "it is stopped",

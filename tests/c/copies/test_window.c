@@ -203,22 +203,6 @@ TEST(code_without_references_has_enough_too)
 	drop_rig(rig);
 }
 
-TEST(views_are_counted)
-{
-	struct rig *rig = make_rig(false);
-
-	remake(rig, "view", "page=4096,l1d=16:4,l1i=16:4,stlb=64:4");
-	make_load(rig);
-	begin(rig, 0);
-	cycle(rig, 1000, 5000000);
-	end(rig, FOLLOW_ENOUGH);
-	write_tables(rig);
-	CHECK_EQUAL(value(rig, "copy_views", 0, "stlb_misses"), 9000);
-	CHECK_EQUAL(value(rig, "copy_views", 0, "unknown_misses"), 0);
-	CHECK(strcmp(cell(rig, "copy_view_cycles", 0, "cycles"), "NA") == 0);
-	drop_rig(rig);
-}
-
 /* Two huge pages' places, of which the second is half there; then what is not mapped. */
 TEST(walks_are_counted_by_huge_page)
 {
@@ -269,7 +253,6 @@ TEST(wrong_options_are_refused)
 	CHECK_EQUAL(window_options_take(&options, "l1d", "0:0,32:4"), -1);
 	CHECK_EQUAL(window_options_take(&options, "stlb", "0:0,0:0"), 1);
 	CHECK_EQUAL(window_options_take(&options, "stlb-folded", "maybe"), -1);
-	CHECK_EQUAL(window_options_take(&options, "view-core", "x"), -1);
 	CHECK_EQUAL(window_options_take(&options, "overhead", "5"), 0);
 	CHECK_EQUAL(window_options_take(&options, "huge-page", "4096"), 1);
 	CHECK(window_options_check(&options) != NULL);
