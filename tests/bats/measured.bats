@@ -50,6 +50,20 @@ measured() { # <expression on what was measured>
 	run ! pgrep -f "hash-lookup --size 64M --count 4000000"
 }
 
+@test "what cannot be simulated is measured all the same" {
+	cp "${LOOKUP[0]}" lookup
+	chmod u+s lookup
+	run -0 "${ESTIMATE[@]}" -- ./lookup "${LOOKUP[@]:1}" --count 4000000
+	measured 'report["backend"] == "pairs" and "setuid" in report["not_simulated"]
+		and report["simulation"] is None and report["attribution"] is None
+		and report["total_fraction"] == measured["total_fraction"]'
+	grep -q "TLB misses are not known: .*setuid" <(tr '\n' ' ' <report.txt)
+	for option in --no-measure --engine=valgrind; do
+		run -125 "${ESTIMATE[@]}" "${option}" -- ./lookup "${LOOKUP[@]:1}" --count 4000000
+		[[ ${output} == *"setuid"*"hint:"* ]]
+	done
+}
+
 @test "--no-measure leaves it at the model" {
 	run -0 "${ESTIMATE[@]}" --no-measure -- "${LOOKUP[@]}" --count 4000000
 	report 'measured is None and report["not_measured"] is None

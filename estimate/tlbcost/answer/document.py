@@ -69,6 +69,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         measured=estimate.given.measured,
         stalls=None if around is None else around.stalls,
         not_measured=None if why is None else str(why),
+        not_simulated=estimate.given.not_simulated,
         region=estimate.given.region,
         fractions_of=time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,

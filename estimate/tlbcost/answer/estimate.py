@@ -17,6 +17,7 @@ from tlbcost.answer.gains import (
     footprint_of,
     processes_of,
     spread_part,
+    unexplained,
     with_measured,
 )
 from tlbcost.answer.record import Estimate, Evidence, Simulated, plan_runs, surroundings
@@ -138,6 +139,7 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         copied=ran.copied,
         measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
         not_measured=ran.measured if isinstance(ran.measured, str) else None,
+        not_simulated=ran.not_simulated,
         region=request.region,
     )
 
@@ -177,17 +179,17 @@ def conclude(given: Evidence) -> Estimate:
     simulated = by_simulation(given, processes, costs, footprint)
     counted = by_counters(given, costs, footprint, simulated)
     best = counted or simulated  # Counters are the better witness.
-    assert best is not None, "neither counted nor simulated"
-    gain = best.gain if given.measured is None else with_measured(best.gain, given.measured)
+    modelled = unexplained(given) if best is None else best.gain
+    gain = modelled if given.measured is None else with_measured(modelled, given.measured)
     if isinstance(given.not_measured, OverLimit):
         gain = replace(gain, verdict="not_worth_it")
     if simulated is not None and costs is not None:
-        modelled = simulated.gain
-        attribution = _attributed(given, simulated, costs, gain if given.measured else modelled)
+        own = simulated.gain
+        attribution = _attributed(given, simulated, costs, gain if given.measured else own)
         why = _unreached(gain, given.measured, attribution)
         if why is not None:
-            gain, given = best.gain, replace(given, measured=None, not_measured=why)
-            attribution = _attributed(given, simulated, costs, modelled)
+            gain, given = modelled, replace(given, measured=None, not_measured=why)
+            attribution = _attributed(given, simulated, costs, own)
         simulated = replace(simulated, attribution=attribution)
     expected = attributable(gain.expected_fraction)
     sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)

@@ -241,7 +241,8 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     backend: Annotated[
-        Backend, doc("what counted the misses: hardware counters, the simulation, or both")
+        Backend,
+        doc("what counted the misses: hardware counters, the simulation, both; pairs: nothing"),
     ]
     notes: Annotated[tuple[str, ...], doc("about the choice of the backend, and samples")]
     machine: Annotated[HostMachine | None, doc("null: counted elsewhere, and it is not known")]
@@ -269,6 +270,9 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
         doc("first touches of memory on this host now; null: not obtained, or not asked for"),
     ] = None
     not_measured: Annotated[str | None, doc("why not, where it was tried")] = None
+    not_simulated: Annotated[str | None, doc("why not, where what was measured does without")] = (
+        None
+    )
     region: Annotated[
         str | None,
         doc("the phase of the program that times and misses are of, START:END; null: all of it"),

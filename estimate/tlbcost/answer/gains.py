@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from statistics import median
@@ -23,7 +24,9 @@ from tlbcost.model.gain import (
     memory_of,
     predicted,
     prices_of,
+    shares,
     total_interval,
+    user_time,
     verdict,
     without_spread,
     witness,
@@ -153,6 +156,24 @@ def _simulated_gain(
         return simple
     expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
     return overlap.with_overlap(simple, expected, runs, footprint)
+
+
+def unexplained(given: Evidence) -> PredictedGain:
+    """Nothing is known of the misses of some runs: at most, all user time is translation."""
+    most = shares(given.runs, 0, math.inf, user_time).high
+    return PredictedGain(
+        cpu_ns=median([run.cpu_ns for run in given.runs]),
+        wall_ns=median([run.wall_ns for run in given.runs]),
+        base_data_ns=None,
+        base_code_ns=None,
+        huge_data_ns=None,
+        bound_fraction=Interval(most, 0, most),
+        bound_capped=True,
+        expected_fraction=Interval(0, 0, most),
+        code_fraction=None,
+        fault_fraction=None,
+        verdict="not_proven",
+    )
 
 
 def with_measured(modelled: PredictedGain, measured: MeasuredGain) -> PredictedGain:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figure of page walks and modelled time over the run."""
+"""Figure of page walks and modelled time over the run, and of the gain by place."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.answer.record import Simulated
+from tlbcost.attribution.blocks import BlockCurve, curve_of
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.gnuplot import draw_by
@@ -35,9 +36,10 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
         words += f" (process {image.pid} of {len(images)})"
     sizes = [simulated.geometry.base.page_size_bytes, simulated.geometry.huge.page_size_bytes]
     windows = _windows_of(image, attribution.windows)
+    curve = curve_of([block for each in images for block in each.blocks])
     draw_by(
         "phases.gp",
-        lambda folder: _settings(image, windows, words, sizes, folder),
+        lambda folder: _settings(image, windows, words, sizes, folder) | _curve(curve, folder),
         picture,
         TOOL_FAILED,
     )
@@ -86,4 +88,18 @@ def _settings(
         "base_words": units.size(sizes[0]),
         "huge_words": units.size(sizes[1]),
         "last": f"{image.references / _MILLION:.6g}",
+    }
+
+
+def _curve(curve: BlockCurve | None, folder: Path) -> dict[str, str | int]:
+    file = folder / "places.tsv"
+    lines = ["places\tgain\tgrowth", "0\t0\t0"]
+    for point in [] if curve is None else curve.points:
+        growth = point.growth_bytes / (1 << 20)
+        lines.append(f"{point.blocks}\t{100 * point.gain_fraction:.4g}\t{growth:.6g}")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {
+        "places": str(file),
+        "has_places": int(curve is not None),
+        "knee": 0 if curve is None else curve.knee.blocks,
     }

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tlbcost.simulator.counts import Counts, Footprint, ProcessCounts
     from tlbcost.simulator.run import Simulation
 
-Backend = Literal["pmu", "sim", "both"]
+Backend = Literal["pmu", "sim", "both", "pairs"]
 Severity = Literal["high", "medium", "low"]
 # What would decide a verdict that is not proven: a quiet machine, more runs or pairs, a trial.
 Decider = Literal["quiet", "calibration", "runs", "pairs", "trial"]
@@ -89,8 +89,8 @@ class Evidence:
     `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
     on this machine. `copied`: where the simulation is of copies of the running program. `followed`:
     a process that ran before, and afterwards; its one "run" is the time between. `measured`: on
-    huge pages, too; `not_measured`: why that says nothing, where it was asked for. `region`: the
-    phase of the program that all of it is of.
+    huge pages, too; `not_measured`: why that says nothing, where it was asked for. `not_simulated`:
+    the same, where what was measured does without. `region`: the phase that all of it is of.
     """
 
     argv: tuple[str, ...]
@@ -116,6 +116,7 @@ class Evidence:
     followed: bool = False
     measured: MeasuredGain | None = None
     not_measured: str | None = None
+    not_simulated: str | None = None
     region: str | None = None
 
     @property
@@ -228,7 +229,7 @@ class Estimate:
     @property
     def backend(self) -> Backend:
         if self.counted is None:
-            return "sim"
+            return "pairs" if self.simulated is None else "sim"
         return "pmu" if self.simulated is None else "both"
 
     @property
@@ -287,6 +288,7 @@ class RunPlan:
     huge_page_bytes: int
     notes: tuple[str, ...]
     copies: CopyPlan | None = None
+    unsimulated: TlbcostError | None = None  # the reason, if pairs of runs may answer without
 
 
 def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> RunPlan:
@@ -295,13 +297,18 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     choice = choose("sim" if simulated else request.backend, machine)
     for note in choice.notes:
         say(note)
-    copied = choice.simulate and _may_copy(request)
-    valgrind = None
+    copied, valgrind, unsimulated = False, None, None
     if choice.simulate:
-        if path is not None:
-            check_simulatable(path)
-        if not copied:
-            valgrind = find_valgrind()
+        try:
+            if path is not None:
+                check_simulatable(path)
+            copied = _may_copy(request)
+            if not copied:
+                valgrind = find_valgrind()
+        except TlbcostError as error:
+            if not request.may_stand_alone:
+                raise
+            unsimulated = error
     calibrated = calibration_for(request.calibration, recalibrate=request.recalibrate)
     huge, notes = huge_page_or_assumed(machine)
     geometry, core, no_core = None, None, None
@@ -319,7 +326,9 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
         else:
             not_copied(request, no_core or "no core is modelled")
             valgrind = find_valgrind()
-    return RunPlan(choice, valgrind, calibrated, geometry, core, no_core, huge, notes, copies)
+    return RunPlan(
+        choice, valgrind, calibrated, geometry, core, no_core, huge, notes, copies, unsimulated
+    )
 
 
 def _may_copy(request: EstimateRequest) -> bool:

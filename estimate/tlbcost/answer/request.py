@@ -64,6 +64,12 @@ class EstimateRequest:
             return "--from"
         return "--backend pmu" if self.backend == "pmu" else None
 
+    @property
+    def may_stand_alone(self) -> bool:
+        """Pairs of runs are an answer where nothing else is."""
+        given = self.pid is not None or self.region is not None or self.engine != "auto"
+        return self.measured and not given
+
     def check(self) -> None:
         """Raise TlbcostError with exit code 2 if options exclude each other, or say nothing."""
         if self.imported:

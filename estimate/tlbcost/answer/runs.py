@@ -83,6 +83,7 @@ class ProgramRuns:
     unfinished: tuple[str, ...] = ()
     copied: CopiedRun | None = None
     measured: MeasuredGain | str | None = None
+    not_simulated: str | None = None
 
 
 def run_program(
@@ -129,16 +130,28 @@ def run_program(
             and measured.method != AS_IT_RUNS
         ):
             native = [*native, *(replace(native[0], run=run) for run in base)]
-    if plan.copies is not None and simulation is None:
-        not_copied(request, why or "")
-        plan = replace(plan, valgrind=find_valgrind())
-    if simulation is None and plan.geometry is not None and plan.valgrind is not None:
-        core = conditions.core_then(sampler.isolated_pages())
-        with _cut_short("the simulation", unfinished, partly=counted is not None):
-            simulation = _simulate(request, plan, launcher, native, core)
+    alone = isinstance(measured, MeasuredGain) and request.may_stand_alone
+    not_simulated = None
+    try:
+        if plan.unsimulated is not None:
+            raise plan.unsimulated
+        if plan.copies is not None and simulation is None:
+            not_copied(request, why or "")
+            plan = replace(plan, valgrind=find_valgrind())
+        if simulation is None and plan.geometry is not None and plan.valgrind is not None:
+            core = conditions.core_then(sampler.isolated_pages())
+            with _cut_short("the simulation", unfinished, partly=alone or counted is not None):
+                simulation = _simulate(request, plan, launcher, native, core)
+        if simulation is None and counted is None:
+            not_simulated = unfinished[-1]
+    except TlbcostError as error:
+        if not alone:
+            raise
+        not_simulated = str(error)
+        say(f"what was measured stands alone: {error}")
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
-        tuple(unfinished), copied, measured,
+        tuple(unfinished), copied, measured, not_simulated,
     )  # fmt: skip
 
 

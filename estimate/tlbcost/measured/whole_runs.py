@@ -400,7 +400,10 @@ class _Pairs:
             base, huge = runner.pair(self.method, huge_first=len(self.done) % 2 == 1)
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
             pair = Pair(base.run, huge.run, huge.backing, base.backing)
-            self.busy |= _others(ticks, pair.base.cpu_ns + pair.huge.cpu_ns) > _OTHERS_FRACTION
+            busy = _others(ticks, pair.base.cpu_ns + pair.huge.cpu_ns) > _OTHERS_FRACTION
+            if busy and not self.busy:
+                say("other programs use the CPUs: pairs differ more, so more of them are run")
+            self.busy |= busy
             if _has_huge_base(pair):
                 self.why_not = "its runs on base pages have huge pages, too, which it asks for"
                 say(f"{self.method.name}: {self.why_not}")

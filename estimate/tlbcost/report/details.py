@@ -34,6 +34,7 @@ _BACKENDS = {
     "pmu": "hardware counters",
     "sim": "simulation",
     "both": "hardware counters, and simulation for comparison",
+    "pairs": "pairs of runs alone",
 }
 _MOST_PROCESSES = 5
 

@@ -100,6 +100,8 @@ def _below(
 
 
 def _bound(document: EstimateDocument, width: int) -> list[str]:
+    if document.backend == "pairs":
+        return wrapped(f"Its TLB misses are not known: {document.not_simulated}.", width)
     capped = ", capped at the user time" if document.bound_capped else ""
     share = units.percent(document.bound_fraction.value)
     text = f"Upper bound for all address translation: {share}{capped}"
@@ -151,7 +153,8 @@ def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> 
     if copies is not None:
         parts = [copies_words(copies)]
     if document.measured is not None:
-        parts[0] = f"{measured_words(document.measured)}; modelled by {parts[0]}"
+        by = "" if document.backend == "pairs" else f"; modelled by {parts[0]}"
+        parts[0] = f"{measured_words(document.measured)}{by}"
     if counters is not None:
         parts[0] += f" ({counters.pmu_name})"
     if document.simulation is not None and document.simulation.model == "simple":

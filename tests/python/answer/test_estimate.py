@@ -166,6 +166,26 @@ def test_both_parts_and_the_total_of_whole_runs_are_measured() -> None:
     assert found.gain.verdict == "worth_trying"
 
 
+@pytest.mark.parametrize("details", [False, True])
+def test_pairs_alone_are_an_answer(details: bool) -> None:
+    native = Outcome(RUN, "", None, 0, None, None)
+    given = simulated_evidence(Simulation((process(),), native), measured=measured(0.10, 0.05))
+    why = "valgrind is not installed"
+    found = conclude(replace(given, simulation=None, geometry=None, not_simulated=why))
+    assert found.backend == "pairs"
+    assert found.gain.verdict == "worth_trying"
+    # Nothing is known but that translation is a part of the user time.
+    assert found.gain.bound_fraction == Interval(
+        RUN.user_ns / RUN.cpu_ns, 0, RUN.user_ns / RUN.cpu_ns
+    )
+    document = estimate_document(found)
+    assert document.simulation is document.attribution is document.counters is None
+    text = text_of(found, details=details)
+    assert "Its TLB misses are not known: valgrind is not installed." in text
+    assert "Upper bound" not in text
+    assert "modelled" not in text.split("Caveats:")[0]
+
+
 def test_the_model_is_still_there() -> None:
     modelled, found = estimated(), concluded(measured(0.10, 0.05))
     assert modelled.simulated is not None

@@ -93,7 +93,8 @@ def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
 
 def _kernel(estimate: Estimate) -> tuple[str, str] | None:
     if not estimate.given.runs or not (
-        estimate.counted is None or estimate.counted.counted.mode == "user"
+        estimate.backend == "sim"
+        or (estimate.counted is not None and estimate.counted.counted.mode == "user")
     ):
         return None
     share = median([fraction(run.system_ns, run) for run in estimate.given.runs])
@@ -119,7 +120,7 @@ def _thp_always(estimate: Estimate) -> tuple[str, str] | None:
 def _pmu(estimate: Estimate) -> tuple[str, str] | None:
     if estimate.given.surroundings is None or not estimate.given.surroundings.has_pmu:
         return None
-    if estimate.counted is not None:
+    if estimate.backend != "sim":
         return None
     return (
         "This machine has hardware counters, but only the simulation was used.",
@@ -309,7 +310,7 @@ def _huge_costs(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _capped(estimate: Estimate) -> tuple[str, str] | None:
-    if not estimate.gain.bound_capped or estimate.counted is not None:
+    if not estimate.gain.bound_capped or estimate.backend != "sim":
         return None
     remedy = "Expect the gain in the lower half of its interval."
     if not _priced(estimate):
