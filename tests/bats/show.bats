@@ -40,6 +40,16 @@ setup() {
 	[[ ${output} == *"same file: saved.json"*"hint:"* ]]
 }
 
+@test "show --openmetrics writes gauges that promtool has no objection to" {
+	run -0 "${TLBCOST}" show --output text --openmetrics sort.prom saved.json
+	grep -qxE 'tlbcost_gain_ratio\{program="sh",end="high"\} -?[0-9.e-]+' sort.prom
+	grep -qxE 'tlbcost_estimate_timestamp_seconds\{program="sh"\} [0-9.e+]+' sort.prom
+	run -1 "${TLBCOST}" show --openmetrics /nonexistent/file saved.json
+	need_program promtool
+	run -0 promtool check metrics <sort.prom
+	[[ -z ${output} ]]
+}
+
 @test "show --details has the sections" {
 	run -0 "${TLBCOST}" show --details saved.json
 	[[ ${output} == *"--details"*"Shares of the"*"page walks by memory"*"cost in ns"*"Caveats:"* ]]

@@ -13,6 +13,7 @@ from tlbcost.common.arguments import (
     add_fail_if,
     add_reports,
     from_file,
+    to_file,
 )
 from tlbcost.common.errors import FAILED
 
@@ -26,6 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fail_if(parser)
     add_reports(parser, json="the estimate", output="stdout")
     parser.add_argument(
+        "--openmetrics", metavar="FILE", type=to_file,
+        help="write its gain, bound, growth and stalls as gauges for Prometheus to FILE",
+    )  # fmt: skip
+    parser.add_argument(
         "file", metavar="FILE", type=from_file,
         help="what tlbcost estimate --json wrote; -: standard input",
     )  # fmt: skip
@@ -35,13 +40,17 @@ def run(arguments: argparse.Namespace) -> int:
     from functools import partial
 
     from tlbcost.common.document import to_json
-    from tlbcost.common.output import check_files, give_report
+    from tlbcost.common.output import check_files, give_report, write
     from tlbcost.report.condition import exit_code, parse_comparison
     from tlbcost.report.details import print_report
+    from tlbcost.report.gauges import gauges
     from tlbcost.report.saved import read_estimate
 
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = {"--json": arguments.json, "--output": arguments.output}
+    files = {
+        "--json": arguments.json, "--openmetrics": arguments.openmetrics,
+        "--output": arguments.output,
+    }  # fmt: skip
     check_files(files, FAILED, {"FILE": [arguments.file]})
     document = read_estimate(arguments.file)
     give_report(
@@ -53,4 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
         stream=sys.stdout,
         exit_code=FAILED,
     )
+    if arguments.openmetrics is not None:
+        write(arguments.openmetrics, gauges(document))
     return exit_code(conditions, document)

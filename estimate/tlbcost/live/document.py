@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `tlbcost top` shows of processes, cgroups and the host, as JSON and OpenMetrics.
-
-Text that is OpenMetrics 1.0 and Prometheus's older text format at once, since node_exporter's
-textfile collector reads the latter: so there are gauges and counters alone, and no timestamps. What
-was not obtained is left out.
-"""
+"""What `tlbcost top` shows of processes, cgroups and the host, as JSON and OpenMetrics."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
+from tlbcost.common.openmetrics import exposition, family, labels
 from tlbcost.live.keys import SortKey
 from tlbcost.live.processes import SeenProcess
 from tlbcost.memory.areas import Reaches, reach_ratio
@@ -324,11 +320,11 @@ _FAULT_RATE = _Family("page_fault_rate", "", "Page faults a second.", lambda row
 
 def openmetrics(document: TopDocument) -> str:
     lines = list(_host(document))
-    for family in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
-        name = f"tlbcost_{document.by}_{family.name}"
-        samples = [(_labels(row), family.value(row)) for row in document.rows]
-        lines += _family(name, family.unit, family.words, samples, counter=family.counter)
-    return "".join(f"{line}\n" for line in [*lines, "# EOF"])
+    for each in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
+        name = f"tlbcost_{document.by}_{each.name}"
+        samples = [(_labels(row), each.value(row)) for row in document.rows]
+        lines += family(name, each.unit, each.words, samples, counter=each.counter)
+    return exposition(lines)
 
 
 def _host(document: TopDocument) -> Iterable[str]:
@@ -341,37 +337,26 @@ def _host(document: TopDocument) -> Iterable[str]:
         ("unreadable_processes", "processes", "Not read for lack of rights.", document.unreadable),
     ]
     for name, unit, words, value in single:
-        yield from _family(f"tlbcost_host_{name}", unit, words, [("", value)])
-    for name, words in (("total_bytes", "Memory in pools."), ("free_bytes", "Memory free there.")):
-        samples = [(f'{{page_bytes="{p.page_size_bytes}"}}', getattr(p, name)) for p in host.pools]
-        yield from _family(f"tlbcost_host_pool_{name}", "bytes", words, samples)
+        yield from family(f"tlbcost_host_{name}", unit, words, [("", value)])
+    yield from _pools(host.pools)
 
 
-def _family(
-    name: str,
-    unit: str,
-    words: str,
-    samples: Iterable[tuple[str, float | None]],
-    *,
-    counter: bool = False,
-) -> list[str]:
-    known = [(labels, value) for labels, value in samples if value is not None]
-    if not known:
-        return []
-    suffix = "_total" if counter else ""
-    return [
-        f"# TYPE {name} {'counter' if counter else 'gauge'}",
-        *([f"# UNIT {name} {unit}"] if unit else []),
-        f"# HELP {name} {words}",
-        *(f"{name}{suffix}{labels} {value}" for labels, value in known),
-    ]
+def _pools(pools: Sequence[LivePool]) -> Iterable[str]:
+    """By OpenTelemetry's names, which count pages."""
+    limit: list[tuple[str, float | None]] = []
+    usage: list[tuple[str, float | None]] = []
+    for pool in pools:
+        size, total, free = pool.page_size_bytes, pool.total_bytes, pool.free_bytes
+        known = total is not None and free is not None
+        used = (total or 0) - (free or 0)
+        limit.append((labels(page_bytes=size), None if total is None else total // size))
+        for state, n_bytes in (("free", free), ("used", used if known else None)):
+            pages = None if n_bytes is None else n_bytes // size
+            usage.append((labels(page_bytes=size, state=state), pages))
+    name = "system_memory_linux_hugepages"
+    yield from family(f"{name}_limit", "", "Huge pages in pools.", limit)
+    yield from family(f"{name}_usage", "", "Huge pages in pools by their state.", usage)
 
 
 def _labels(row: Row) -> str:
-    if row.pid is None:
-        return f'{{cgroup="{_escaped(row.name)}"}}'
-    return f'{{pid="{row.pid}",comm="{_escaped(row.name)}"}}'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return labels(cgroup=row.name) if row.pid is None else labels(pid=row.pid, comm=row.name)
