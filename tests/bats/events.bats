@@ -65,6 +65,16 @@ print(counters["way"], counters["missing_events"], counters["translation_fractio
 	[[ ${output} == "walk_cycles [] 1.0" ]]
 }
 
+@test "events: --perf-metrics names perf's own metrics, where there are any" {
+	run -0 "${BUILD}/tlbcost" events --perf-metrics --pmu skylake
+	[[ ${output} == "perf stat -M tma_dtlb_load,tma_dtlb_store,tma_itlb_misses -- COMMAND" ]]
+	run -0 "${BUILD}/tlbcost" events --pmu zen4
+	[[ ${output} == *"perf stat -M"*"data_walks "*"= l2_dtlb_misses"* ]]
+	run -4 "${BUILD}/tlbcost" events --perf-metrics --pmu neoverse-n1
+	run -2 "${BUILD}/tlbcost" events --perf-metrics --list
+	run -2 "${BUILD}/tlbcost" events --perf-metrics --perf-stat
+}
+
 @test "events: --perf-stat is of this CPU, and refused where nothing can be counted or with other options" {
 	TLBCOST_ROOT=${TREE}/tests/machines/skylake run -0 "${BUILD}/tlbcost" events --perf-stat
 	[[ ${output} == *"r1001008:u"*"--cpu skylake"* || ${output} == *"--cpu skylake"*"r1001008:u"* ]]

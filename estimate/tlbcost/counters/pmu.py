@@ -411,6 +411,18 @@ def perf_stat(pmu: Pmu, command: str = "COMMAND") -> str:
     return f"perf stat -o {_OUTPUT} -e {events} -- {command}"
 
 
+def perf_metrics(pmu: Pmu) -> str:
+    """The command line that prints perf's own metrics. Raises TlbcostError (4): it has none."""
+    names = [name for metrics in pmu.perf_metrics.values() for name in metrics]
+    if not names:
+        raise TlbcostError(
+            f"perf has no metric that means the same as a formula of {pmu.name}",
+            "tlbcost events --perf-stat counts what an estimate needs",
+            CANNOT_MEASURE,
+        )
+    return f"perf stat -M {','.join(names)} -- COMMAND"
+
+
 def estimate_from(pmu: Pmu) -> str:
     return f"tlbcost estimate --from {_OUTPUT} --cpu {pmu.aliases[0] if pmu.aliases else pmu.key}"
 

@@ -223,7 +223,8 @@ class Pmu:
 
     `key` is the name of its file, `pmu` libpfm4's name (None: it has none). `counters` is the
     number of events besides those in `fixed` (roles) that one group can hold, None: not known.
-    `formulas` and `generic` are keyed by the names in doc/format.md.
+    `formulas` and `generic` are keyed by the names in doc/format.md; `perf_metrics` has perf's own
+    metrics that mean the same as a formula, or whose sum does.
     """
 
     key: str
@@ -238,6 +239,7 @@ class Pmu:
     stlb_hit_cycles: int | None
     events: tuple[Event, ...]
     formulas: dict[str, str] = field(default_factory=dict)
+    perf_metrics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     generic: dict[str, GenericEvent] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     errata: tuple[str, ...] = ()
@@ -269,6 +271,9 @@ def read_pmu(path: Path) -> Pmu:
             stlb_hit_cycles=count(table.known("stlb_hit_cycles")),
             events=tuple(_event(row) for row in table.records()),
             formulas=_keys(table, "formula_"),
+            perf_metrics={
+                key: tuple(text.split()) for key, text in _keys(table, "perf_metric_").items()
+            },
             generic={key: _generic(text) for key, text in _keys(table, "generic_").items()},
             notes=tuple(_keys(table, "note_").values()),
             errata=tuple(_keys(table, "erratum_").values()),
@@ -318,6 +323,9 @@ def _check(pmu: Pmu) -> None:
         missing = names(formula) - set(known)
         if missing:
             raise ValueError(f"formula_{key}: no row for {', '.join(sorted(missing))}")
+    for key in pmu.perf_metrics:
+        if key not in pmu.formulas:
+            raise ValueError(f"perf_metric_{key}: there is no such formula")
     for role in pmu.fixed:
         if role not in known:
             raise ValueError(f"fixed: no row for {role}")

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
+import msgspec
+
 from tlbcost.common import document
 from tlbcost.common.document import Part, doc
 from tlbcost.processors.events import Access, Encoding, Event, GenericEvent, Pmu
@@ -30,6 +32,10 @@ def text(pmu: Pmu, events: Sequence[Event], here: Sequence[str]) -> str:
         width = max(len(name) for name in pmu.formulas)
         for name, formula in pmu.formulas.items():
             lines += _hanging(f"  {name:<{width}} = ", formula)
+    if pmu.perf_metrics:
+        lines += ["", "The same by perf's own metrics (perf stat -M)"]
+        for name, metrics in pmu.perf_metrics.items():
+            lines += _hanging(f"  {name:<{width}} = ", " + ".join(metrics))
     if pmu.generic:
         lines += ["", "What the kernel's generic events count here"]
         for name, generic in pmu.generic.items():
@@ -160,6 +166,9 @@ class EventsDocument(Part, frozen=True, kw_only=True):
     ]
     events: Annotated[list[ListedEvent], doc("the events that are shown")]
     formulas: Annotated[dict[str, str], doc("arithmetic over names of events, by name")]
+    perf_metrics: Annotated[
+        dict[str, tuple[str, ...]], doc("perf's own metrics whose sum is the formula of that name")
+    ] = msgspec.field(default_factory=dict)
     generic: Annotated[dict[str, GenericEvent], doc("the kernel's generic events, by perf's name")]
     notes: Annotated[tuple[str, ...], doc("other remarks")]
     errata: Annotated[tuple[str, ...], doc("the manufacturer's errata for these events")]
@@ -184,6 +193,7 @@ def to_json(
             here=here,
             events=[_event(event, encoded_by.get(event.name)) for event in events],
             formulas=pmu.formulas,
+            perf_metrics=pmu.perf_metrics,
             generic={PERF_NAMES.get(name, name): each for name, each in pmu.generic.items()},
             notes=pmu.notes,
             errata=pmu.errata,

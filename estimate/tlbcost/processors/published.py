@@ -330,15 +330,6 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(number for number in known if number is not None)
 
 
-def record_name(machine: Machine) -> str:
-    """The folder in data/samples for records of such a machine: emerald-rapids-guest."""
-    core = published(machine)
-    name = core.name if core is not None else machine.cpu_name or "unknown"
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix("intel-")
-    guest = "-guest" if machine.hypervisor else ""
-    return f"{words}{guest}"
-
-
 def _pipeline(figures: Mapping[str, Figure]) -> Pipeline | None:
     """The figures of the pipeline; None if any is missing."""
     keys = ("width", "reorder_buffer", "store_buffer", "mispredict_cycles")
