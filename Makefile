@@ -154,14 +154,6 @@ $(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/suite/log-repor
 	$(Q)$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
 	@mv $@.new $@
 
-# What programs of others read; `make accuracy` alone needs it.
-INPUTS := $(addprefix $(B)/workloads/inputs/,alignment clauses documents drawing events functions network \
-	orders points reads transport)
-$(INPUTS): $(B)/workloads/inputs/%: workloads/inputs/package-inputs.py
-	@mkdir -p $(@D)
-	$(Q)$(PYTHON) $< $* >$@.new
-	@mv $@.new $@
-
 $(B)/workloads/%: %.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -Iworkloads $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
@@ -386,14 +378,12 @@ c-lint:
 	find workloads tests/torture -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 
 # What each does, and how long it takes: doc/benchmarks.md, and the head of its file.
-bench: all $(B)/venv/.accuracy  ## a benchmark: make bench NAME=copies; without NAME: which there are
+bench: all $(B)/venv/.check  ## a benchmark: make bench NAME=copies; without NAME: which there are
 	$(if $(NAME),$(B)/venv/bin/python bench/$(NAME).py $(ARGS),@grep -l __main__ bench/*.py | sed 's|bench/\(.*\).py|\1|')
 
-accuracy-inputs: $(INPUTS)
-
-accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, two to three hours)
+accuracy: all $(B)/venv/.accuracy  ## estimates of packaged programs against pairs of runs (writes doc/accuracy.md; root, an hour)
 	scripts/install-deps --accuracy
-	$(B)/venv/bin/python bench/accuracy.py
+	$(B)/venv/bin/python bench/packaged.py $(ARGS)
 
 KILLS ?= 1000
 ESTIMATES ?= 200
@@ -423,7 +413,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all aarch64 accuracy accuracy-inputs analyze arm64 bench c-lint c-tests c-workloads check check-arm64 \
+.PHONY: all aarch64 accuracy analyze arm64 bench c-lint c-tests c-workloads check check-arm64 \
 	check-arm64-build check-deb check-long check-numa check-releases clean deb demo demo-review fuzz guest \
 	guest-numa help install install-deps lint programs release review-picture riscv64 simulator soak soak-copies \
 	torture under-fire workloads

@@ -2,10 +2,8 @@
 """What do copies cost the program that is copied, and how long does an estimate take?
 
 Runs each program natively and with copies in turns, and writes to doc/benchmarks.md: the CPU time
-that copies add at the default budget, and how much longer than the program an estimate takes. Last,
-redis under redis-benchmark with copies and without, in turns of a minute. Needs a quiet machine and
-half an hour.
-Exits 1 if a limit is exceeded.
+that copies add at the default budget, and how much longer than the program an estimate takes. Needs
+a quiet machine and twenty minutes. Exits 1 if a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import simulator_slowdown
-from copied_redis import measure_redis
 from simulator_slowdown import BUILD, CORE, GEOMETRY, TREE, Case
 from tlbcost.answer.record import copied_page_ns
 from tlbcost.calibration.file import calibration_for
@@ -222,11 +219,6 @@ def main() -> int:
             all_measured.append(measure(case, arguments.rounds))
             print(programs_table(all_measured)[0][-1], flush=True)
     lines, beyond = programs_table(all_measured)
-    if shutil.which("redis-server") and (arguments.only is None or "redis" in arguments.only):
-        more, worse = measure_redis(arguments.rounds, tool, MOST_ADDED)
-        print("\n".join(more), flush=True)
-        lines += ["", *more]
-        beyond += worse
     if arguments.only is None:
         write(lines)
     if beyond:

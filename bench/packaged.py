@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Estimates of packaged programs, each followed at once by four pairs of runs with its remedy.
 
-Writes a table of doc/accuracy.md. `--load COMMAND` runs next to it all, such as 'stress-ng --cpu 1
---vm 1', and its table is another one. A program that is not installed is left out, and those of
-Python's libraries without `--python PATH`, an interpreter that has duckdb, faiss-cpu, lightgbm,
-networkx, numpy, polars and scikit-learn.
+Keeps data/samples/packaged.tsv, and writes the tables of doc/accuracy.md from it. `--load COMMAND`
+runs next to it all, such as 'stress-ng --cpu 1 --vm 1'. What is not installed is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import os
@@ -19,13 +18,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import time
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
+
+from tlbcost.processors.events import pmu_of
+from tlbcost.system.machine import current_machine
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy.md"
+RECORDS = TREE / "data" / "samples" / "packaged.tsv"
 PAIRS = "4"
+MIB = 1 << 20
 
 LUA = """local t={} local x=1
 for i=1,%d do x=(x*16807)%%2147483647 t[i]=x end
@@ -160,22 +164,16 @@ COMMANDS = {
 # What a command needs, where its first word does not say it.
 NEEDS = {"sqlite": "sqlite3", "bwa": "bwa", "xz": "xz", "go-map": "go", "ocaml": "ocamlopt"}
 
-Estimate = tuple[float, float]  # a mean and its standard error
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Of one program: what was estimated, and the mean of four pairs, in points of the CPU time.
-
-    `start`: what the huge runs took longer in the kernel, in seconds.
-    """
-
-    name: str
-    document: dict[str, object]
-    way: str
-    user: Estimate | None = None
-    total: Estimate | None = None
-    start: Estimate | None = None
+# A record of data/samples/packaged.tsv: shares are points of the CPU time, the start cost is in s,
+# the growth of the peak memory in MiB.
+# What was estimated has a value and an interval, the mean of four pairs a standard error.
+PARTS = ("user", "total", "start")
+COLUMNS = (
+    "cpu", "load", "date", "program", "method", "pairs", "verdict",
+    *(f"{part}{end}" for part in PARTS for end in ("", "_low", "_high", "_true", "_error")),
+    "growth", "growth_true",
+)  # fmt: skip
+Record = dict[str, str]
 
 
 def genome(folder: Path) -> None:
@@ -215,128 +213,182 @@ def run(folder: Path, *words: str) -> dict[str, object]:
     return found
 
 
-def mean_of(values: list[float]) -> Estimate:
-    return fmean(values), stdev(values) / math.sqrt(len(values))
-
-
-def row_of(folder: Path, name: str, command: str) -> Row:
+def record_of(folder: Path, name: str, command: str) -> Record:
     """Estimate it, and run the pairs."""
     document = run(folder, "estimate", "--", *shlex.split(command))
-    measured = document.get("measured") or {}
-    assert isinstance(measured, dict)
+    found = document.get("measured")
+    measured = found if isinstance(found, dict) else {}
     way = measured.get("method") or "thp"
     truth = run(
         folder, "trial", "--no-estimate", "--pairs", PAIRS, "--with",
         "thp" if way == "as it runs" else way, "--", *shlex.split(command),
     )  # fmt: skip
+    verdict = document.get("verdict")
+    record = dict.fromkeys(COLUMNS, "NA") | {
+        "program": name, "method": way if measured else "not measured",
+        "pairs": str(measured.get("rounds", "NA")),
+        "verdict": verdict["code"].replace("_", " ") if isinstance(verdict, dict) else "NA",
+    }  # fmt: skip
+    for part, key, unit in zip(
+        PARTS, ("user_fraction", "total_fraction", "start_cost_s"), (100, 100, 1), strict=True
+    ):
+        said = measured.get(key)
+        if isinstance(said, dict):
+            for end, suffix in (("value", ""), ("low", "_low"), ("high", "_high")):
+                record[part + suffix] = f"{unit * said[end]:.3f}"
+    if isinstance(measured.get("growth_bytes"), dict):
+        record["growth"] = f"{measured['growth_bytes']['value'] / MIB:.1f}"
     trials = truth.get("trials")
-    if not isinstance(trials, list):
-        return Row(name, document, way)
-    user: list[float] = []
-    total: list[float] = []
-    start: list[float] = []
-    for pair in trials[0]["pairs"]:
+    if isinstance(trials, list):
+        pairs = trials[0]["pairs"]
+        for part, values in true_of(pairs).items():
+            record[f"{part}_true"] = f"{fmean(values):.3f}"
+            record[f"{part}_error"] = f"{stdev(values) / math.sqrt(len(values)):.3f}"
+        grown = (each["huge"]["max_rss_bytes"] - each["base"]["max_rss_bytes"] for each in pairs)
+        record["growth_true"] = f"{median(grown) / MIB:.1f}"
+    return record
+
+
+def true_of(pairs: list[dict[str, dict[str, int]]]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {part: [] for part in PARTS}
+    for pair in pairs:
         base, huge = pair["base"], pair["huge"]
         cpu_ns = base["user_ns"] + base["system_ns"]
-        user.append(100 * (base["user_ns"] - huge["user_ns"]) / cpu_ns)
-        total.append(100 * (cpu_ns - huge["user_ns"] - huge["system_ns"]) / cpu_ns)
-        start.append((huge["system_ns"] - base["system_ns"]) / 1e9)
-    return Row(name, document, way, mean_of(user), mean_of(total), mean_of(start))
+        found["user"].append(100 * (base["user_ns"] - huge["user_ns"]) / cpu_ns)
+        found["total"].append(100 * (cpu_ns - huge["user_ns"] - huge["system_ns"]) / cpu_ns)
+        found["start"].append((huge["system_ns"] - base["system_ns"]) / 1e9)
+    return found
 
 
-def measured_of(row: Row) -> dict[str, object]:
-    found = row.document.get("measured")
-    return found if isinstance(found, dict) else {}
+def number(record: Record, key: str) -> float:
+    return math.nan if record[key] == "NA" else float(record[key])
 
 
-def verdict_of(row: Row) -> str:
-    found = row.document.get("verdict")
-    return found["code"].replace("_", " ") if isinstance(found, dict) else "NA"
+def off(record: Record, part: str) -> float:
+    return abs(number(record, part) - number(record, f"{part}_true"))
 
 
-def holds(said: object, true: Estimate | None, unit: float = 100) -> bool:
+def holds(record: Record, part: str) -> bool:
     """Whether the interval holds what is true, within that one's own standard error."""
-    if not isinstance(said, dict) or true is None:
-        return False
-    value, error = true
-    return bool(unit * said["low"] - error <= value <= unit * said["high"] + error)
-
-
-def summary(rows: list[Row]) -> str:
-    """What the table comes to, in sentences."""
-    measured = [row for row in rows if measured_of(row) and row.user and row.total]
-    off, beyond = [], []
-    for row in measured:
-        assert row.user is not None
-        said = measured_of(row)["user_fraction"]
-        assert isinstance(said, dict)
-        off.append(abs(100 * said["value"] - row.user[0]))
-        beyond.append(max(0.0, off[-1] - row.user[1]))
-    user = sum(holds(measured_of(row)["user_fraction"], row.user) for row in measured)
-    total = sum(holds(measured_of(row)["total_fraction"], row.total) for row in measured)
-    start = sum(holds(measured_of(row)["start_cost_s"], row.start, 1) for row in measured)
-    decided = [row for row in rows if verdict_of(row) not in ("not proven", "NA")]
-    wrong = [row.name for row in decided if contradicted(row)]
-    return (
-        f"{len(measured)} of {len(rows)} measured; user time off by {fmean(off):.1f} points on "
-        f"average and {max(off):.1f} at worst, beyond the pairs' own standard error by "
-        f"{fmean(beyond):.1f} and {max(beyond):.1f}; intervals that hold, within that error: user "
-        f"time {user}, in all {total}, start cost {start}. {len(decided)} verdicts; the pairs "
-        f"contradict: {', '.join(wrong) or 'none'}."
+    low, high, true, error = (
+        number(record, f"{part}{end}") for end in ("_low", "_high", "_true", "_error")
     )
+    return low - error <= true <= high + error
 
 
-def contradicted(row: Row) -> bool:
+def contradicted(record: Record) -> bool:
     """Whether a verdict is on the other side of what pairs show by two standard errors."""
-    if row.total is None:
-        return False
-    value, error = row.total
-    if verdict_of(row) in ("worth trying", "already huge"):
+    value, error = number(record, "total_true"), number(record, "total_error")
+    if record["verdict"] in ("worth trying", "already huge"):
         return value + 2 * error < 0
     return value - 2 * error > 2
 
 
-def line_of(row: Row) -> str:
-    """A line of the table."""
-
-    def said(share: object) -> str:
-        if not isinstance(share, dict):
-            return "NA"
-        value, low, high = (100 * float(share[end]) for end in ("value", "low", "high"))
-        return f"{value:.1f} ({low:.1f} to {high:.1f})"
-
-    def true(part: tuple[float, float] | None) -> str:
-        return "NA" if part is None else f"{part[0]:.1f} ± {part[1]:.1f}"
-
-    parts = measured_of(row)
+def summary(records: list[Record]) -> str:
+    """What a table comes to, in sentences."""
+    measured = [each for each in records if "NA" not in (each["user"], each["user_true"])]
+    errors = [off(each, "user") for each in measured]
+    beyond = [max(0.0, off(each, "user") - number(each, "user_error")) for each in measured]
+    within = {
+        part: f"{sum(holds(each, part) for each in known)} of {len(known)}"
+        for part in PARTS
+        for known in ([each for each in measured if each[part] != "NA"],)
+    }
+    grown = [each for each in measured if "NA" not in (each["growth"], each["growth_true"])]
+    near = sum(
+        abs(number(each, "growth") - (true := number(each, "growth_true")))
+        <= max(4, 0.05 * abs(true))
+        for each in grown
+    )
+    decided = [each for each in records if each["verdict"] not in ("not proven", "NA")]
+    wrong = [each["program"] for each in decided if contradicted(each)]
     return (
-        f"| {row.name} | {row.way if parts else 'not measured'} | {parts.get('rounds', 'NA')} | "
-        f"{said(parts.get('user_fraction'))} | {true(row.user)} | "
-        f"{said(parts.get('total_fraction'))} | {true(row.total)} | {verdict_of(row)} |"
+        f"{len(measured)} of {len(records)} measured; user time off by {fmean(errors):.1f} points "
+        f"on average and {max(errors):.1f} at worst, beyond the pairs' own standard error by "
+        f"{fmean(beyond):.1f} and {max(beyond):.1f}; intervals that hold, within that error: user "
+        f"time {within['user']}, in all {within['total']}, start cost {within['start']}. Growth "
+        f"within 4 MiB or 5 %: {near} of {len(grown)}. "
+        f"{len(decided)} verdicts; the pairs contradict: {', '.join(wrong) or 'none'}."
     )
 
 
-def add_section(name: str, text: str) -> None:
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+def line_of(record: Record) -> str:
+    """A line of the table."""
+
+    def said(part: str, digits: int) -> str:
+        value, low, high = (number(record, part + end) for end in ("", "_low", "_high"))
+        if math.isnan(value):
+            return "NA"
+        return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+    def true(part: str, digits: int) -> str:
+        value, error = number(record, f"{part}_true"), number(record, f"{part}_error")
+        return "NA" if math.isnan(value) else f"{value:.{digits}f} ± {error:.{digits}f}"
+
+    cells = [record["program"], record["method"], record["pairs"]]
+    for part, digits in (("user", 1), ("total", 1), ("start", 2)):
+        cells += [said(part, digits), true(part, digits)]
+    return f"| {' | '.join([*cells, record['growth'], record['growth_true'], record['verdict']])} |"
+
+
+def tables(records: list[Record]) -> str:
+    """One of each CPU and load."""
+    lines = []
+    for cpu, load in dict.fromkeys((each["cpu"], each["load"]) for each in records):
+        mine = [each for each in records if (each["cpu"], each["load"]) == (cpu, load)]
+        dates = sorted({each["date"] for each in mine})
+        lines += [
+            f"### {cpu}, {'nothing else running' if load == 'none' else f'beside {load!r}'}, "
+            f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}\n",
+            "| program | by | pairs | user time | true | in all | true | start cost, s | true | "
+            "growth, MiB | true | verdict |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+            *(line_of(each) for each in mine),
+            "",
+            summary(mine),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def add_record(record: Record) -> list[Record]:
+    """To the others, in place of a former one of the same program, CPU and load."""
+    same = ("cpu", "load", "program")
+    kept: list[Record] = []
+    if RECORDS.exists():
+        with RECORDS.open(encoding="utf-8") as file:
+            kept = [
+                dict.fromkeys(COLUMNS, "NA") | each for each in csv.DictReader(file, delimiter="\t")
+            ]
+    kept = [each for each in kept if any(each[key] != record[key] for key in same)]
+    with RECORDS.open("w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, record])
+    return [*kept, record]
+
+
+def write_tables(records: list[Record]) -> None:
+    begin, end = "<!-- packaged: begin -->\n", "<!-- packaged: end -->\n"
     before, rest = PAGE.read_text(encoding="utf-8").split(begin, 1)
-    after = rest.split(end, 1)[1]
-    PAGE.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+    text = f"{before}{begin}\n{tables(records)}{end}{rest.split(end, 1)[1]}"
+    PAGE.write_text(text, encoding="utf-8")
 
 
 def main() -> int:
-    """Try all, and write the table."""
+    """Try all, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="these programs, separated by commas; nothing is written")
+    parser.add_argument("--only", help="these programs, separated by commas")
     parser.add_argument("--load", help="a command that runs next to it all")
-    parser.add_argument("--python", help="an interpreter that has the libraries")
     arguments = parser.parse_args()
     os.environ["PATH"] += ":/usr/games"
     names = arguments.only.split(",") if arguments.only else list(COMMANDS)
-    rows: list[Row] = []
-    lines = [
-        "| program | by | pairs | user time | true | in all | true | verdict |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]
+    pmu = pmu_of(current_machine())
+    where = {
+        "cpu": "unknown" if pmu is None else pmu.name,
+        "load": arguments.load or "none",
+        "date": time.strftime("%Y-%m-%d"),
+    }
     load = subprocess.Popen(shlex.split(arguments.load)) if arguments.load else None
     try:
         with tempfile.TemporaryDirectory() as made:
@@ -345,24 +397,20 @@ def main() -> int:
             for name, text in FILES.items():
                 (folder / name).write_text(text, encoding="utf-8")
             for name in names:
-                command = COMMANDS[name].replace("PYTHON", arguments.python or "PYTHON")
+                command = COMMANDS[name].replace("PYTHON", sys.executable)
                 if shutil.which(NEEDS.get(name) or shlex.split(command)[0]) is None:
                     print(f"{name} is not installed", file=sys.stderr)
                     continue
                 if name in PREPARE:
                     words = shlex.split(PREPARE[name])
                     subprocess.run(words, cwd=folder, check=True, capture_output=True)
-                rows.append(row_of(folder, name, command))
-                lines.append(line_of(rows[-1]))
-                print(lines[-1], file=sys.stderr, flush=True)
+                record = record_of(folder, name, command) | where
+                print(line_of(record), file=sys.stderr, flush=True)
+                # One after the other: what is killed loses one.
+                write_tables(add_record(record))
     finally:
         if load is not None:
             load.terminate()
-    lines += ["", summary(rows)]
-    print(lines[-1], file=sys.stderr)
-    if arguments.only is None:
-        section = "packaged" if load is None else "packaged-busy"
-        add_section(section, "\n".join(lines) + "\n")
     return 0
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tlbcost.api import Estimated, compare, estimate, trials
+    from tlbcost.api import Estimated, compare, estimate, review_plan, trials
 
-__all__ = ["Estimated", "compare", "estimate", "trials"]
+__all__ = ["Estimated", "compare", "estimate", "review_plan", "trials"]
 
 
 def __getattr__(name: str) -> object:

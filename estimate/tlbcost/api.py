@@ -18,10 +18,15 @@ from tlbcost.answer import estimate as answer
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.files import temporary_folder
 from tlbcost.common.progress import quietly
 from tlbcost.common.units import Interval
 from tlbcost.report.comparison import ComparisonDocument, compared
 from tlbcost.report.saved import read_estimate
+from tlbcost.review.document import ReviewDocument, review_document
+from tlbcost.review.plan import read_plan
+from tlbcost.review.session import run_review
+from tlbcost.review.task import plan_tasks
 from tlbcost.trial.document import TrialDocument, trial_document
 from tlbcost.trial.session import TrialRequest, run_trials
 
@@ -73,6 +78,14 @@ def trials(argv: Sequence[str], *methods: str, **options: Any) -> TrialDocument:
     with quietly():
         asked = TrialRequest(argv=tuple(argv), methods=methods, **options)
         return trial_document(run_trials(asked, lambda _: None))
+
+
+def review_plan(plan: Path) -> ReviewDocument:
+    """A capacity review of the services in a plan: see `tlbcost review`."""
+    with quietly(), temporary_folder() as state:
+        read = read_plan(plan)
+        tasks = plan_tasks(read, fleet=False)
+        return review_document(read, run_review(tasks, state, resume=False))
 
 
 def compare(first: Estimated | Path, second: Estimated | Path) -> ComparisonDocument:

@@ -3,8 +3,7 @@
 # bats file_tags=long,settings
 # Is memory that nobody suspects found by tlbcost alone?  A numpy array in a file of /dev/shm is
 # slower to index than the same one on the heap: is the file named, with the reason and a remedy that
-# puts it onto huge pages?  That the gain is the predicted one is on record in doc/acceptance.md:
-# `make bench NAME=acceptance`.
+# puts it onto huge pages?
 
 load common
 

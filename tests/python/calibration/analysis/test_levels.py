@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the TLB levels of made-up machines found, and none that are not there?
-
-`make bench NAME=analysis` does the same with a thousand of them.
-"""
+"""Are the TLB levels of made-up machines found, and none that are not there?"""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from builders.samples import BASE, curve, step_at, table
-from synthetic import Outcome, draw_machine, measure_twice
+from builders.synthetic import Outcome, draw_machine, measure_twice
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, settle, ways
 from tlbcost.calibration.analysis.samples import Curve, find_steps, is_steep, read_samples
 from tlbcost.common.bootstrap import median, ratio

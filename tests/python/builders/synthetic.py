@@ -20,7 +20,7 @@ from tlbcost.common.bootstrap import Floats
 from tlbcost.common.formats import read_table
 from tlbcost.processors.published import cores
 
-RECORDED = Path(__file__).parents[1] / "data" / "samples"
+RECORDED = Path(__file__).parents[3] / "data" / "samples"
 
 # As the probe's group `near`.
 LADDER = (
@@ -97,11 +97,6 @@ class Machine:
             return spread
         # Packed chains lie in base pages, and need some of them too.
         return spread - self._translation(np.maximum(lines * 192 / 4096, 1), 192 * 64 / 192)
-
-    def packed_ns(self, lines: Floats) -> Floats:
-        """Time per access of packed chains, without noise."""
-        grows = self._beyond(lines, 64)
-        return 1.7 + grows[0] * self.beyond_l1_ns + grows[1] * self.beyond_l2_ns
 
     def curve(self, seed: int, lines: Floats | None = None, sweeps: int | None = None) -> Curve:
         """The curve that one measurement gives; the lines of LADDER unless others are asked for."""
