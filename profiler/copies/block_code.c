@@ -303,11 +303,6 @@ static void note_operand(struct translation *made, unsigned index, const struct 
 	add_reference(made, index, operand->kind, operand->bytes, slot);
 }
 
-static void starts_here(struct translation *made, unsigned index)
-{
-	made->starts[index] = (uint16_t)(made->emitter.used - made->begin);
-}
-
 /* The instruction, with RIP in its operand replaced by another register. */
 static void emit_instruction(struct translation *made, unsigned index)
 {
@@ -316,7 +311,6 @@ static void emit_instruction(struct translation *made, unsigned index)
 	unsigned modrm, rest;
 
 	if (!names_relative(instruction)) {
-		starts_here(made, index);
 		emit_bytes(&made->emitter, instruction->bytes, instruction->length);
 		return;
 	}
@@ -324,7 +318,6 @@ static void emit_instruction(struct translation *made, unsigned index)
 		      instruction->address + instruction->length + (uint64_t)z->raw.disp.value);
 	modrm = z->raw.modrm.offset;
 	rest = modrm + 1u + 4u;
-	starts_here(made, index);
 	emit_bytes(&made->emitter, instruction->bytes, modrm);
 	emit_u8(&made->emitter, (unsigned)z->raw.modrm.reg << 3 | (unsigned)made->second);
 	emit_bytes(&made->emitter, instruction->bytes + rest, instruction->length - rest);
@@ -374,7 +367,6 @@ int write_block(struct translation *made, enum flow flow, uint32_t number, struc
 	emit_store_constant(&made->emitter, made->first,
 			    (int32_t)(uint32_t)(STREAM_TAG | (number + made->part_count - 1)));
 	part->offset = made->begin;
-	made->body = (uint8_t)(made->emitter.used - made->begin);
 	for (unsigned i = 0; i < made->count; i++) {
 		const struct instruction *instruction = &made->instructions[i];
 
@@ -389,7 +381,6 @@ int write_block(struct translation *made, enum flow flow, uint32_t number, struc
 		if (instruction->flow == FLOW_ON)
 			emit_instruction(made, i);
 		else
-			starts_here(made, i);
 		if (part < last && i + 1 == part->instructions)
 			end_part(made, part++, instruction);
 	}

@@ -42,16 +42,10 @@ struct cached_block {
 	struct code_block code;
 	const struct cached_block *before;	/* the part before it; NULL: nothing is */
 	uint32_t offset;	/* in the code cache */
-	uint8_t first, second;	/* registers that its code uses for itself */
+	uint8_t first;		/* the register that points into the stream */
 	/* Words in the stream, of the parts before it as well: the block's number first. */
 	uint8_t records;
 	bool plain;		/* all slots are SLOT_RECORD */
-	/*
-	 * From `offset`: where the program's registers are saved, if it is the first part, and
-	 * where each of its instructions is.  No starts: its code is not there, only an exit.
-	 */
-	uint8_t body;
-	uint16_t *starts;
 	struct slot *slots;	/* one for each reference */
 };
 

@@ -150,11 +150,6 @@ void emit_store_at(struct emitter *emitter, int base, int32_t displacement, int 
 	emit_memory(emitter, MOV_STORE, from, base, REGISTER_NONE, 1, displacement);
 }
 
-void emit_load_at(struct emitter *emitter, int to, int base, int32_t displacement)
-{
-	emit_memory(emitter, MOV_LOAD, to, base, REGISTER_NONE, 1, displacement);
-}
-
 void emit_add(struct emitter *emitter, int to, int base, int32_t displacement)
 {
 	emit_memory(emitter, LEA, to, base, REGISTER_NONE, 1, displacement);

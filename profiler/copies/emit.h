@@ -30,9 +30,8 @@ void emit_constant(struct emitter *emitter, int to, uint64_t value);
 void emit_address(struct emitter *emitter, int to, const struct memory_operand *operand);
 /* to = the eight bytes that it names; not for RIP-relative ones. */
 void emit_load(struct emitter *emitter, int to, const struct memory_operand *operand);
-/* base[displacement] = from; to = base[displacement]; to = base + displacement */
+/* base[displacement] = from; to = base + displacement */
 void emit_store_at(struct emitter *emitter, int base, int32_t displacement, int from);
-void emit_load_at(struct emitter *emitter, int to, int base, int32_t displacement);
 void emit_add(struct emitter *emitter, int to, int base, int32_t displacement);
 /* base[0] = value, sign-extended to eight bytes */
 void emit_store_constant(struct emitter *emitter, int base, int32_t value);

@@ -16,7 +16,7 @@ static struct cached_block *allocate(unsigned count, unsigned references)
 {
 	struct cached_block *block =
 		malloc(sizeof(*block) + references * (sizeof(struct slot) + sizeof(struct code_reference)) +
-		       count * (sizeof(struct code_instruction) + sizeof(uint16_t)));
+		       count * sizeof(struct code_instruction));
 	struct code_instruction *list;
 	struct code_reference *copied;
 
@@ -25,7 +25,6 @@ static struct cached_block *allocate(unsigned count, unsigned references)
 	block->slots = (struct slot *)(block + 1);
 	list = (struct code_instruction *)(block->slots + references);
 	copied = (struct code_reference *)(list + count);
-	block->starts = (uint16_t *)(copied + references);
 	block->code = (struct code_block){
 		.instruction_count = (uint8_t)count, .reference_count = (uint8_t)references,
 		.instructions = list, .references = copied,
@@ -34,8 +33,8 @@ static struct cached_block *allocate(unsigned count, unsigned references)
 }
 
 /* Its instructions from number `first` on, and its references. */
-static void copy_lists(const struct translation *made, const struct translated_part *part,
-		       struct cached_block *block, unsigned first, unsigned first_reference)
+static void copy_lists(const struct translation *made, struct cached_block *block, unsigned first,
+		       unsigned first_reference)
 {
 	/* They do not change afterwards. */
 	struct code_instruction *list = (struct code_instruction *)(uintptr_t)block->code.instructions;
@@ -44,9 +43,6 @@ static void copy_lists(const struct translation *made, const struct translated_p
 	for (unsigned i = 0; i < block->code.instruction_count; i++) {
 		list[i].address = made->instructions[first + i].address;
 		list[i].length = made->instructions[first + i].length;
-		if (made->emitted)
-			block->starts[i] = (uint16_t)(made->starts[first + i] -
-						      (part->offset - made->begin));
 	}
 	block->plain = true;
 	for (unsigned i = 0; i < block->code.reference_count; i++) {
@@ -55,8 +51,6 @@ static void copy_lists(const struct translation *made, const struct translated_p
 		copied[i].instruction = (uint16_t)(copied[i].instruction - first);
 		block->plain = block->plain && block->slots[i].source == SLOT_RECORD;
 	}
-	if (!made->emitted)
-		block->starts = NULL;
 }
 
 static struct cached_block *keep_part(const struct translation *made, unsigned index,
@@ -72,9 +66,8 @@ static struct cached_block *keep_part(const struct translation *made, unsigned i
 
 	if (!block)
 		return NULL;
-	copy_lists(made, part, block, earlier->instructions, earlier->references);
+	copy_lists(made, block, earlier->instructions, earlier->references);
 	block->before = before;
-	block->body = index ? 0 : made->body;
 	block->code.address = earlier->past;
 	block->code.past = part->past;
 	block->code.target = last ? made->target : part->target;
@@ -82,7 +75,6 @@ static struct cached_block *keep_part(const struct translation *made, unsigned i
 	block->code.number = number + index;
 	block->offset = part->offset;
 	block->first = (uint8_t)made->first;
-	block->second = (uint8_t)made->second;
 	block->records = part->records;
 	return block;
 }

@@ -51,8 +51,6 @@ struct translation {
 	struct translated_part parts[MOST_PARTS];
 	unsigned part_count;
 	uint32_t begin;			/* of its code */
-	uint8_t body;			/* see struct cached_block */
-	uint16_t starts[CODE_BLOCK_MOST_INSTRUCTIONS];
 	bool emitted;
 };
 

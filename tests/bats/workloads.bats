@@ -29,7 +29,6 @@ small() { # <workload>
 		printf -- '--size 1M --count 1000'
 		;;
 	unfilled-reads) printf -- '--size 1M --count 1000' ;;
-	chases) printf -- '--pages 23 --chains 4 --compute 3 --count 1000' ;;
 	btree) printf -- '--keys 10000 --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
@@ -96,40 +95,6 @@ sqlite() { # <rows> <lookups>
 	[[ ${output} == "checksum 0000000000000000" ]]
 	run -0 "${BUILD}/workloads/chase" --size 64k --count 1023
 	[[ ${output} != "checksum 0000000000000000" ]]
-}
-
-@test "each of several chains visits the whole ring, whatever is computed on the way" {
-	local chains first
-	for chains in 1 2 4 8 16; do
-		run -0 "${BUILD}/workloads/chases" --pages 64 --chains "${chains}" --count 0
-		first=${output}
-		run -0 "${BUILD}/workloads/chases" --pages 64 --chains "${chains}" --count $((64 * chains))
-		[[ ${output} == "${first}" ]]
-		run -0 "${BUILD}/workloads/chases" --pages 64 --chains "${chains}" --count $((63 * chains))
-		[[ ${output} != "${first}" ]]
-		first=${output}
-		run -0 "${BUILD}/workloads/chases" --pages 64 --chains "${chains}" --count $((63 * chains)) \
-			--compute 7
-		[[ ${output} == "${first}" ]]
-	done
-}
-
-@test "updates that need the last one's value go elsewhere" {
-	run -0 "${BUILD}/workloads/chases" --pages 64 --update 1 --count 1000
-	local first=${output}
-	run -0 "${BUILD}/workloads/chases" --pages 64 --update 2 --count 1000
-	[[ ${output} != "${first}" ]]
-	run -0 "${BUILD}/workloads/chases" --pages 64 --update 1 --count 1001
-	[[ ${output} != "${first}" ]]
-}
-
-@test "chases refuses what it has no code for" {
-	run -2 "${BUILD}/workloads/chases" --chains 3
-	[[ ${output} == "--chains must be 1, 2, 4, 8 or 16" ]]
-	run -2 "${BUILD}/workloads/chases" --update 3
-	run -2 "${BUILD}/workloads/chases" --update 1 --chains 2
-	[[ ${output} == "--update goes with neither --chains nor --compute" ]]
-	run -2 "${BUILD}/workloads/chases" --pages 5G
 }
 
 @test "each describes its options, and refuses unknown ones and no numbers" {

@@ -165,51 +165,6 @@ def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tupl
     return ((name, found[predicted]) for predicted, name in names.items() if predicted in found)
 
 
-def markdown(record: Record) -> str:
-    ways: tuple[Way | None, ...] = record.ways or (None,)
-    heads = [_head(way) for way in ways]
-    lines = [
-        "| program | bound | expected gain | trial, user time | trial, all time "
-        f"| page faults | {' | '.join(heads)} | of bound |",
-        "| " + " | ".join(["---"] * (7 + len(heads))) + " |",
-    ]
-    for check in record.checks:
-        said, gain = check.prediction, check.gain
-        fault = "NA" if said.fault_fraction is None else units.percent(said.fault_fraction)
-        errors = " | ".join(_error(check, way) for way in ways)
-        lines.append(
-            f"| {check.program.name} | {units.percent(said.bound_fraction)} | "
-            f"{_with_range(said.expected_fraction)} | {_with_range(gain.user)} | "
-            f"{_with_range(gain.whole)} | {fault} | {errors} | {points(check.bound_error)} |"
-        )
-    lines += ["", "| error, in points | mean | largest | of |", "| --- | --- | --- | --- |"]
-    lines += [
-        f"| {name} | {100 * errors.mean:.1f} | {100 * errors.largest:.1f} | {errors.worst} |"
-        for name, errors in _kinds(record, accuracy(record.checks))
-    ]
-    lines += ["", " ".join(line for line in sentences(record) if line.endswith("."))]
-    lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
-    machine = record.machine
-    pairs = sorted({len(check.program.pairs) for check in record.checks})
-    lines += [
-        "",
-        f"Machine: {machine.cpu_name or 'NA'}, hypervisor {machine.hypervisor or 'none'}, kernel "
-        f"{machine.kernel or 'NA'}; {record.date[:10]}, tlbcost {record.version}. Pairs of runs of "
-        f"each program: {', '.join(map(str, pairs)) or 'NA'}.",
-    ]
-    return "\n".join(lines).replace("\n\n\n", "\n\n")
-
-
-def _head(way: Way | None) -> str:
-    if way is None:
-        return "error of expected"
-    return "error of measured" if way == "measured" else f"error of {way} model"
-
-
-def _with_range(interval: Interval) -> str:
-    return f"{units.percent(interval.value)} ({units.range_of(interval)})"
-
-
 def draw_record(record: Record, picture: Path) -> None:
     checks = record.checks
     if not checks:

@@ -109,7 +109,7 @@ def schema_of(document: type, title: str, *, written: bool = True) -> dict[str, 
             part["required"] = list(part.get("properties", {}))
         if "properties" in part:
             part["additionalProperties"] = False
-    for key, value in _properties(schema):
+    for key, value in properties(schema):
         if written:
             value.pop("default", None)
         unit = next((u for suffix, u in UNITS.items() if key.endswith(suffix)), None)
@@ -118,17 +118,13 @@ def schema_of(document: type, title: str, *, written: bool = True) -> dict[str, 
     return schema
 
 
-def undescribed(schema: dict[str, Any]) -> list[str]:
-    """The keys of a schema without a description."""
-    return sorted({key for key, value in _properties(schema) if "description" not in value})
-
-
-def _properties(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
+def properties(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each key of a schema, at any depth, and what is said of it."""
     if isinstance(schema, dict):
         if isinstance(schema.get("properties"), dict):
             yield from schema["properties"].items()
         for value in schema.values():
-            yield from _properties(value)
+            yield from properties(value)
     elif isinstance(schema, list):
         for value in schema:
-            yield from _properties(value)
+            yield from properties(value)

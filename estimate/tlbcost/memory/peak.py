@@ -73,10 +73,6 @@ class PeakMemory:
             + mthp
         )
 
-    @property
-    def covered_fraction(self) -> float:
-        return self.huge_bytes / self.resident_bytes
-
     def reachable_bytes(self, reach: MemoryScope) -> int:
         return sum(part.resident_bytes for part in self.parts(reach))
 

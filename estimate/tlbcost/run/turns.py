@@ -14,7 +14,7 @@ import select
 import signal
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tlbcost.run import process_tree
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.system.machine import meminfo_bytes
+from tlbcost.system.machine import cpu_ticks, meminfo_bytes
 from tlbcost.system.process import memory_limit
 
 # Long enough that caches, refilled after each change, matter little; short against disturbances.
@@ -34,6 +34,8 @@ _ALONE = 3
 _PARALLEL = 1.05
 # A program that waits continues to do so while it is stopped, which would hide that time.
 _BUSY = 0.8
+# For so long it is looked at how busy each CPU is.
+_LOOK_S = 0.3
 # Memory that must be free, for each byte of one run.
 _ROOM = 3.5
 
@@ -74,11 +76,28 @@ def has_room(run: Run) -> bool:
 
 
 def cpus_for(run: Run) -> frozenset[int]:
-    """Where to run it in turns: one CPU, or all if its threads ran at the same time."""
+    """Where to run it in turns: the idlest CPU, or all if its threads ran at the same time."""
     allowed = os.sched_getaffinity(0)
     if run.cpu_ns > _PARALLEL * run.wall_ns:
         return frozenset(allowed)
-    return frozenset([max(allowed)])
+    return frozenset([_idlest(allowed)])
+
+
+def _idlest(cpus: Collection[int]) -> int:
+    """The CPU that other programs use least, to a quarter; of several the last one."""
+    if len(cpus) == 1:
+        return min(cpus)
+    before = {cpu: cpu_ticks(cpu) for cpu in cpus}
+    time.sleep(_LOOK_S)
+
+    def idle(cpu: int) -> int:
+        then, now = before[cpu], cpu_ticks(cpu)
+        if then is None or now is None:
+            return 0
+        spent = [after - earlier for earlier, after in zip(then, now, strict=True)]
+        return round(4 * (spent[3] + spent[4]) / (sum(spent) or 1))
+
+    return max(cpus, key=lambda cpu: (idle(cpu), cpu))
 
 
 def run_in_turns(

@@ -230,13 +230,15 @@ _BALLOON = "0x0005"
 _REPORTING_BIT = 5
 
 
-def cpu_ticks() -> list[int] | None:
-    """All CPUs' time so far in clock ticks: user, nice, system, idle, iowait, irq, softirq, steal.
+def cpu_ticks(cpu: int | None = None) -> list[int] | None:
+    """A CPU's time so far in clock ticks: user, nice, system, idle, iowait, irq, softirq, steal.
 
-    Guests' time is in the first two. None: not known.
+    Guests' time is in the first two. `cpu`: its number; None: of all of them. None: not known.
     """
-    line = (read_text("/proc/stat") or "").partition("\n")[0].split()
-    ticks = [int(word) for word in line[1:9] if word.isdigit()]
+    name = "cpu" if cpu is None else f"cpu{cpu}"
+    lines = [line.split() for line in (read_text("/proc/stat") or "").splitlines()]
+    words = next((line for line in lines if line and line[0] == name), [])
+    ticks = [int(word) for word in words[1:9] if word.isdigit()]
     return ticks if len(ticks) == 8 else None
 
 

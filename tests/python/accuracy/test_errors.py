@@ -32,7 +32,7 @@ from tlbcost.accuracy.record import (
     read_record,
     record_of,
 )
-from tlbcost.accuracy.report import draw_record, markdown, print_record
+from tlbcost.accuracy.report import draw_record, print_record
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
 
@@ -53,7 +53,6 @@ def test_unpredicted_page_faults_are_not_zero() -> None:
     assert check.total_error is None
     assert "total" not in accuracy(record(unknown).checks)
     assert "page faults against" not in text_of(record(unknown))
-    assert "| NA |" in markdown(record(unknown))
 
 
 def test_a_model_that_said_nothing_has_no_error() -> None:
@@ -80,7 +79,6 @@ def test_what_trials_do_not_explain_is_distinguished() -> None:
     assert "root mean square 3.5, of which 3.5 are not explained" in shown
     assert "differed by -0.50 points on average over 2 programs" in shown
     assert "Too close to call: 2 of 2." in shown
-    assert "| error of measured | error of overlap model |" in markdown(some)
 
 
 def test_the_spread_of_pairs_is_the_error_of_a_trial() -> None:
@@ -105,8 +103,6 @@ def test_each_model_is_judged_by_itself(tmp_path: Path) -> None:
     assert "by the overlap model: mean 2.0" in text
     assert "by the simple model: mean 5.0" in text
     assert "in that of the overlap model in 1 of 1" in " ".join(text.split())
-    assert "| error of overlap model | error of simple model |" in markdown(some)
-    assert "| +2.0 | -5.0 |" in markdown(some)
     (tmp_path / "trials.tsv").write_text(format_record(some), encoding="utf-8")
     assert read_record(tmp_path / "trials.tsv") == some
 
@@ -239,13 +235,6 @@ def test_report_names_the_worst_and_counts() -> None:
     assert "The gain lies in the expected interval in 1 of 2." in text
     assert "It exceeds the bound in 1 of 2: sort." in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_section_has_a_row_for_each_check() -> None:
-    section = markdown(TWO)
-    assert section.count("\n| chase |") == 1
-    assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % (10 %) | " in section
-    assert "| bound against user time | 12.5 | 20.0 | chase |" in section
 
 
 def test_a_summary_has_the_largest_errors() -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -150,6 +151,24 @@ def test_threads_at_the_same_time_keep_all_cpus() -> None:
     parallel = Run(1_000_000_000, 1_900_000_000, 0, 100, 0, 1 << 20)
     assert cpus_for(parallel) == ALL
     assert len(cpus_for(BUSY)) == 1
+
+
+@pytest.mark.parametrize("busy", [None, 0, 1])
+def test_the_cpu_that_others_use_least_is_taken(
+    busy: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(turns.time, "sleep", lambda _: None)
+    looks = Counter[int]()
+
+    def ticks(cpu: int) -> list[int]:
+        looks[cpu] += 30
+        # A tick more or less is no difference.
+        idle = 0 if cpu == busy else looks[cpu] - cpu
+        return [looks[cpu] - idle, 0, 0, idle, 0, 0, 0, 0]
+
+    monkeypatch.setattr(turns, "cpu_ticks", ticks)
+    assert cpus_for(BUSY) == {0 if busy == 1 else 1}
 
 
 def marked(marker: str) -> dict[int, str]:
