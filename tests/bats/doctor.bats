@@ -58,7 +58,7 @@ print(eval(sys.argv[2]))' "$@"
 	[[ ${output} == 60 ]]
 }
 
-@test "doctor: without valgrind exits 4, blames it and names the command" {
+@test "doctor: without valgrind it is named with the command, and estimates work" {
 	# A PATH with what the front door needs, and nothing else.
 	local tool path folder=${BATS_TEST_TMPDIR}/few
 	mkdir "${folder}"
@@ -68,15 +68,15 @@ print(eval(sys.argv[2]))' "$@"
 	done
 	printf '#!/bin/sh\nexit 1\n' >"${folder}/apt-get"
 	chmod +x "${folder}/apt-get"
-	PATH=${folder} run -4 "${BUILD}/tlbcost" doctor
+	PATH=${folder} run -0 "${BUILD}/tlbcost" doctor
 	[[ ${output} == *"missing  valgrind"* ]]
 	[[ ${output} == *"apt-get install -y valgrind"* ]]
-	[[ ${lines[0]} == "'tlbcost estimate' cannot work here: fix valgrind first." ]]
+	[[ ${lines[0]} == "'tlbcost estimate' works here." ]]
 }
 
-@test "doctor: a valgrind of another version than the simulator's exits 4" {
+@test "doctor: a valgrind of another version than the simulator's is named" {
 	fake_program valgrind 'echo valgrind-3.1.4'
-	run -4 "${BUILD}/tlbcost" doctor
+	run -0 "${BUILD}/tlbcost" doctor
 	[[ ${output} == *"but 3.1.4 is"* ]]
 	[[ ${output} == *"-B simulator"* ]]
 }

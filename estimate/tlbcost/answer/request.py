@@ -60,9 +60,8 @@ class EstimateRequest:
     @property
     def unsimulated(self) -> str | None:
         """The option that excludes a simulation; None: none does."""
-        if self.imported:
-            return "--from"
-        return "--backend pmu" if self.backend == "pmu" else None
+        given = self._given()
+        return next((each for each in ("--from", "--backend pmu") if given[each]), None)
 
     @property
     def may_stand_alone(self) -> bool:
@@ -72,144 +71,126 @@ class EstimateRequest:
 
     def check(self) -> None:
         """Raise TlbcostError with exit code 2 if options exclude each other, or say nothing."""
-        if self.imported:
-            self._check_imported()
-        self._check_measuring()
-        self._check_copies()
-        self._check_region()
-        if self.imported:
-            if self.nodes is not None:
+        given = self._given()
+        for options, others, why, hint in _RULES:
+            option = next((each for each in options if given[each]), None)
+            other = next((each for each in others if given[each]), None)
+            if option is not None and other is not None:
+                program = self.argv[0] if self.argv else ""
                 raise TlbcostError(
-                    "--from excludes --nodes: placement is simulated, and nothing is run here",
-                    "tlbcost numa -- ./app ARG...",
-                    USAGE,
+                    why.format(option, other, program), hint.format(option, other), USAGE
                 )
-            return
-        of_files = {
-            "--cpu": self.cpu, "--object": self.object_name, "--walk-cycles": self.walk_cycles
-        }  # fmt: skip
-        for option, value in of_files.items():
-            if value is not None:
-                raise TlbcostError(f"{option} needs --from", _FROM, USAGE)
-        if self.pid is not None:
-            self._check_pid()
-        elif not self.argv:
+        for options, needed, why, hint in _NEEDS:
+            option = next((each for each in options if given[each]), None)
+            if option is not None and not given[needed]:
+                raise TlbcostError(why.format(option), hint, USAGE)
+        if not any(given[each] for each in (_COMMAND, "--from", "--pid")):
             raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
+        if self.region is not None:
+            names_of(self.region)
 
-    def _check_measuring(self) -> None:
-        of_measuring = {
+    def _given(self) -> dict[str, bool]:
+        return {
+            _COMMAND: bool(self.argv),
+            "--from": bool(self.imported),
+            "--pid": self.pid is not None,
+            "--region": self.region is not None,
+            "--backend pmu": self.backend == "pmu",
+            "--backend sim": self.backend == "sim",
+            "--backend both": self.backend == "both",
+            "--engine copies": self.engine == "copies",
+            "--engine valgrind": self.engine == "valgrind",
+            "--recalibrate": self.recalibrate,
+            "--runs": self.runs is not None,
+            "--prepare": self.prepare is not None,
+            "--nodes": self.nodes is not None,
+            "--cpu": self.cpu is not None,
+            "--object": self.object_name is not None,
+            "--walk-cycles": self.walk_cycles is not None,
+            "--overhead": self.overhead is not None,
+            "--copies": self.copies is not None,
+            "--most-pause": self.most_pause is not None,
+            "--seconds": self.seconds is not None,
+            "--children": self.children,
             "--time-budget": self.time_budget is not None,
             "--no-system": not self.system,
             "--text": "text" in self.also,
             "--shared-memory": "shared memory" in self.also,
         }
-        for option, given in of_measuring.items():
-            without = "--from" if self.imported else "--region" if self.region else None
-            also = option in ("--text", "--shared-memory")
-            if given and (without == "--from" or (without and also)):
-                raise TlbcostError(
-                    f"{option} is about measuring, and {without} measures "
-                    + ("nothing" if without == "--from" else "anonymous memory alone"),
-                    f"leave {option} out, or {without}",
-                    USAGE,
-                )
 
-    def _check_copies(self) -> None:
-        if self.engine == "copies" and self.unsimulated is not None:
-            raise TlbcostError(
-                f"--engine copies simulates, which {self.unsimulated} excludes",
-                f"leave --engine out, or {self.unsimulated}",
-                USAGE,
-            )
-        of_copies = {"--overhead": self.overhead is not None, "--copies": self.copies is not None}
-        without = "--engine valgrind" if self.engine == "valgrind" else self.unsimulated
-        for option, given in of_copies.items():
-            if given and without is not None:
-                raise TlbcostError(
-                    f"{option} applies to copies of the program, which {without} excludes",
-                    f"leave {option} out, or {without}",
-                    USAGE,
-                )
-        if self.overhead is not None and self.copies is not None:
-            raise TlbcostError(
-                "--overhead and --copies both limit the copies", "leave one of them out", USAGE
-            )
-        of_processes = {
-            "--seconds": self.seconds is not None,
-            "--children": self.children,
-            "--most-pause": self.most_pause is not None,
-        }
-        for option, given in of_processes.items():
-            if given and self.pid is None:
-                raise TlbcostError(
-                    f"{option} needs --pid: a program that is run is followed to its end, "
-                    "with its children",
-                    "tlbcost estimate --pid PID",
-                    USAGE,
-                )
 
-    def _check_region(self) -> None:
-        """A region is of a program that is run in Valgrind."""
-        if self.region is None:
-            return
-        excluded = {
-            "--from": bool(self.imported),
-            "--pid": self.pid is not None,
-            f"--backend {self.backend}": self.backend not in ("auto", "sim"),
-            "--engine copies": self.engine == "copies",
-            "--copies": self.copies is not None,
-            "--overhead": self.overhead is not None,
-            "--nodes": self.nodes is not None,
-        }
-        for option, given in excluded.items():
-            if given:
-                raise TlbcostError(
-                    f"--region and --from-function need a run in Valgrind, which {option} excludes",
-                    f"leave {option} out",
-                    USAGE,
-                )
-        names_of(self.region)
-
-    def _check_pid(self) -> None:
-        if self.argv:
-            raise TlbcostError(
-                f"--pid follows a process that runs; {self.argv[0]} would not be run",
-                "leave the command out, or --pid",
-                USAGE,
-            )
-        if self.engine == "valgrind" or self.backend not in ("auto", "sim"):
-            raise TlbcostError(
-                "--pid follows copies of the process: neither Valgrind nor counters can",
-                "leave --engine and --backend out",
-                USAGE,
-            )
-        of_runs = {
-            "--runs": self.runs is not None,
-            "--prepare": self.prepare is not None,
-            "--nodes": self.nodes is not None,
-        }
-        for option, given in of_runs.items():
-            if given:
-                raise TlbcostError(
-                    f"{option} is for a program that tlbcost starts; --pid follows a running one",
-                    f"leave {option} out, or --pid",
-                    USAGE,
-                )
-
-    def _check_imported(self) -> None:
-        if self.pid is not None:
-            raise TlbcostError(
-                "--from estimates what was counted before, --pid what runs now",
-                "leave one of them out",
-                USAGE,
-            )
-        if self.argv:
-            raise TlbcostError(
-                f"--from estimates what was counted before; {self.argv[0]} would not be run",
-                "leave the command out, or --from",
-                USAGE,
-            )
-        if self.backend == "sim" or self.recalibrate:
-            raise TlbcostError(
-                "--from excludes --backend sim and --recalibrate: nothing is run here", _FROM, USAGE
-            )
+_COMMAND = "COMMAND"
+_EITHER = "leave {0} out, or {1}"
+# Options, what excludes them, why, and the hint; {0} and {1} are one of each, {2} the program.
+_RULES: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str], ...] = (
+    (
+        ("--from",), ("--pid",),
+        "--from estimates what was counted before, --pid what runs now", "leave one of them out",
+    ),
+    (
+        ("--from",), (_COMMAND,),
+        "--from estimates what was counted before; {2} would not be run",
+        "leave the command out, or --from",
+    ),
+    (
+        ("--from",), ("--backend sim", "--recalibrate"),
+        "--from excludes --backend sim and --recalibrate: nothing is run here", _FROM,
+    ),
+    (
+        ("--time-budget", "--no-system", "--text", "--shared-memory"), ("--from",),
+        "{0} is about measuring, and {1} measures nothing", _EITHER,
+    ),
+    (
+        ("--text", "--shared-memory"), ("--region",),
+        "{0} is about measuring, and {1} measures anonymous memory alone", _EITHER,
+    ),
+    (
+        ("--engine copies",), ("--from", "--backend pmu"),
+        "{0} simulates, which {1} excludes", "leave --engine out, or {1}",
+    ),
+    (
+        ("--overhead", "--copies"), ("--engine valgrind", "--from", "--backend pmu"),
+        "{0} applies to copies of the program, which {1} excludes", _EITHER,
+    ),
+    (
+        ("--overhead",), ("--copies",),
+        "--overhead and --copies both limit the copies", "leave one of them out",
+    ),
+    (
+        ("--region",),
+        (
+            "--from", "--pid", "--backend pmu", "--backend both", "--engine copies", "--copies",
+            "--overhead", "--nodes",
+        ),
+        "--region and --from-function need a run in Valgrind, which {1} excludes",
+        "leave {1} out",
+    ),
+    (
+        ("--from",), ("--nodes",),
+        "--from excludes --nodes: placement is simulated, and nothing is run here",
+        "tlbcost numa -- ./app ARG...",
+    ),
+    (
+        ("--pid",), (_COMMAND,),
+        "--pid follows a process that runs; {2} would not be run",
+        "leave the command out, or --pid",
+    ),
+    (
+        ("--pid",), ("--engine valgrind", "--backend pmu", "--backend both"),
+        "--pid follows copies of the process: neither Valgrind nor counters can",
+        "leave --engine and --backend out",
+    ),
+    (
+        ("--runs", "--prepare", "--nodes"), ("--pid",),
+        "{0} is for a program that tlbcost starts; --pid follows a running one", _EITHER,
+    ),
+)  # fmt: skip
+# Options, the one that they need, why, and the hint.
+_NEEDS: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
+    (
+        ("--seconds", "--children", "--most-pause"), "--pid",
+        "{0} needs --pid: a program that is run is followed to its end, with its children",
+        "tlbcost estimate --pid PID",
+    ),
+    (("--cpu", "--object", "--walk-cycles"), "--from", "{0} needs --from", _FROM),
+)  # fmt: skip

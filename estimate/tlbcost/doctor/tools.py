@@ -51,12 +51,12 @@ def check_libraries() -> Check:
 def check_valgrind() -> Check:
     path = shutil.which("valgrind")
     if path is None:
-        finding = "not installed; without it misses cannot be simulated"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
+        finding = "not installed; what cannot be copied is measured, and not explained"
+        return Check("valgrind", "missing", finding, install("valgrind"))
     version = _valgrind_version()
     if version is None:
         finding = f"{path} does not report its version"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
+        return Check("valgrind", "missing", finding, install("valgrind"))
     values = {"valgrind_version": version}
     return Check("valgrind", "ok", f"{version}, {path}", values=values)
 
@@ -72,25 +72,21 @@ def check_tlbsim() -> Check:
     tools = sorted(folder.glob("tlbsim-*"))
     if not tools:
         finding = f"the simulator is not built ({folder})"
-        return Check("tlbsim", "missing", finding, build("all"), blocks_estimate=True)
+        return Check("tlbsim", "missing", finding, build("all"))
     version, built = _valgrind_version(), _built_against(tools[0])
     values = {"tlbsim_valgrind_version": built}
     if version is None:
         return Check("tlbsim", "limited", "cannot be tested without valgrind", values=values)
     if built is not None and built != version:
         finding = f"built against valgrind {built}, but {version} is installed"
-        return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks_estimate=True, values=values
-        )
+        return Check("tlbsim", "missing", finding, build("-B simulator"), values=values)
     real = Path(shutil.which("valgrind") or "valgrind").with_name("valgrind.bin")
     launcher = str(real) if os.access(real, os.X_OK) else "valgrind"
     environment = {**os.environ, "VALGRIND_LIB": str(folder)}
     help_text = _output([launcher, "--tool=tlbsim", "--help"], environment)
     if help_text is None or "--counts-dir" not in help_text:
         finding = f"{tools[0]} does not start under valgrind {version}"
-        return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks_estimate=True, values=values
-        )
+        return Check("tlbsim", "missing", finding, build("-B simulator"), values=values)
     return Check(
         "tlbsim", "ok", f"starts, built against valgrind {built or version}", values=values
     )

@@ -179,7 +179,7 @@ def test_json(host: Host, tmp_path: Path) -> None:
     assert document["tlbcost_version"] == paths.version()
     values = {check["name"]: check["values"] for check in document["checks"]}
     assert values["memory"]["cgroup_limit_bytes"] == 400 << 20
-    (tmp_path / "bin" / "valgrind").unlink()
+    (tmp_path / "libexec" / "tlbcost-run").unlink()
     assert json.loads(to_json(examine()))["estimate_works"] is False
 
 
