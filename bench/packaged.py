@@ -338,7 +338,7 @@ def tables(records: list[Record]) -> str:
         mine = [each for each in records if (each["cpu"], each["load"]) == (cpu, load)]
         dates = sorted({each["date"] for each in mine})
         lines += [
-            f"### {cpu}, {'nothing else running' if load == 'none' else f'beside {load!r}'}, "
+            f"### {cpu}, {'nothing else running' if load == 'none' else f'next to {load!r}'}, "
             f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}\n",
             "| program | by | pairs | user time | true | in all | true | start cost, s | true | "
             "growth, MiB | true | verdict |",

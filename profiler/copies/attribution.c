@@ -159,7 +159,8 @@ int attribution_begin(struct attribution *attribution, const struct copy *copy, 
 	char path[32];
 
 	forget_window(attribution);
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)copy->pid);
+	/* The program's: the copy may be dead when its references are looked up. */
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)copy->program);
 	attribution->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	attribution->window = window;
 	attribution->pid = copy->program;
@@ -297,13 +298,14 @@ static struct code_row *code_at(struct attribution *attribution, uint64_t addres
 /* Of a page in pagemap: it is in memory, or swapped out. */
 #define PAGEMAP_THERE (UINT64_C(3) << 62)
 
+/* UINT64_MAX: not known, as the program has ended. */
 static uint64_t resident_bytes(int pagemap, uint64_t block)
 {
 	uint64_t pages[HUGE_BYTES / PAGE_BYTES], bytes = 0;
 	const off_t at = (off_t)(block / PAGE_BYTES * sizeof(*pages));
 
 	if (pread(pagemap, pages, sizeof(pages), at) != (ssize_t)sizeof(pages))
-		return 0;
+		return UINT64_MAX;
 	for (size_t i = 0; i < HUGE_BYTES / PAGE_BYTES; i++)
 		bytes += pages[i] & PAGEMAP_THERE ? PAGE_BYTES : 0;
 	return bytes;

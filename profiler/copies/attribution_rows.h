@@ -33,7 +33,7 @@ struct code_row {
 struct block_row {
 	uint32_t window;
 	uint64_t address;
-	uint64_t resident_bytes;	/* of it, at its first walk */
+	uint64_t resident_bytes;	/* of it, at its first walk; UINT64_MAX: not known */
 	uint64_t walks[TLB_SIZES];
 };
 

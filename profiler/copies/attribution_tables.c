@@ -91,7 +91,10 @@ static int write_blocks(const struct attribution *attribution, const char *folde
 
 		table_count(&table, row->window);
 		table_count(&table, row->address);
-		table_count(&table, row->resident_bytes);
+		if (row->resident_bytes == UINT64_MAX)
+			table_na(&table);
+		else
+			table_count(&table, row->resident_bytes);
 		table_count(&table, row->walks[TLB_BASE]);
 		table_count(&table, row->walks[TLB_HUGE]);
 	}

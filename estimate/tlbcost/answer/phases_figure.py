@@ -23,9 +23,11 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
     """Draw the process image with most walks. Raises TlbcostError; then no file is left."""
     attribution = simulated.attribution
     images = attribution.images if attribution is not None else ()
-    if not images:
+    # Copies know where a program missed, Valgrind when.
+    curve = curve_of([block for each in images for block in each.blocks])
+    if curve is None and not any(image.phases for image in images):
         raise TlbcostError(
-            f"cannot draw {picture}: no process recorded when it missed", None, TOOL_FAILED
+            f"cannot draw {picture}: no process recorded when or where it missed", None, TOOL_FAILED
         )
     assert attribution is not None
     image = max(images, key=lambda each: sum(phase.base.walks for phase in each.phases))
@@ -36,7 +38,6 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
         words += f" (process {image.pid} of {len(images)})"
     sizes = [simulated.geometry.base.page_size_bytes, simulated.geometry.huge.page_size_bytes]
     windows = _windows_of(image, attribution.windows)
-    curve = curve_of([block for each in images for block in each.blocks])
     draw_by(
         "phases.gp",
         lambda folder: _settings(image, windows, words, sizes, folder) | _curve(curve, folder),
@@ -82,6 +83,7 @@ def _settings(
     seen.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return {
         "phases": str(phases),
+        "has_phases": int(bool(image.phases)),
         "windows": str(seen),
         "has_windows": int(len(lines) > 1),
         "title_words": words,

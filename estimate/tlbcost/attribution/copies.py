@@ -77,7 +77,7 @@ def copied_attributions(
 
 
 def _blocks(tables: CopyTables, weighed: Weighed) -> tuple[Block, ...]:
-    """Of the run with most windows: addresses differ from run to run."""
+    """Of the run with most windows: addresses differ from run to run. Those whose size is known."""
     windows = weighed.windows[[*_KEY, "pid", "weight"]]
     blocks = tables.blocks.merge(windows, on=_KEY)
     if blocks.empty:
@@ -87,7 +87,8 @@ def _blocks(tables: CopyTables, weighed: Weighed) -> tuple[Block, ...]:
         blocks[column] = blocks[column] * blocks["weight"]
     by_place = blocks.groupby(["pid", "address"])
     sums = by_place[_WALKS].sum().join(by_place["resident_bytes"].max())
-    return tuple(Block(**row) for row in _rows(sums))
+    known = sums.dropna().astype({"resident_bytes": "int64"})
+    return tuple(Block(**row) for row in _rows(known))
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

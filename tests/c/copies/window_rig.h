@@ -69,7 +69,7 @@ static inline void make_load(struct rig *rig)
 
 static inline void begin(struct rig *rig, uint32_t number)
 {
-	const struct copy self = { .pid = getpid(), .program = 7, .thread = 8 };
+	const struct copy self = { .pid = getpid(), .program = getpid(), .thread = 8 };
 	const struct window_start start = { .number = number, .at_cpu_ns = 1000 };
 
 	CHECK_EQUAL(windows_begin(rig->windows, &self, &start), 0);

@@ -85,6 +85,8 @@ def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
             {"window": 0, "address": (run + 1) << 21, "resident_bytes": 4096, "base_walks": 7},
             {"window": 1, "address": (run + 1) << 21, "resident_bytes": 8192, "base_walks": 5},
             {"window": 1, "address": (run + 9) << 21, "resident_bytes": 2 << 20, "huge_walks": 3},
+            # The program had ended.
+            {"window": 1, "address": 21 << 21, "resident_bytes": "NA", "base_walks": 3},
         ])  # fmt: skip
     tables = read_tables(folders)
     weighed = weigh(tables, [RUN], 2.0)
