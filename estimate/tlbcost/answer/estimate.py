@@ -179,6 +179,7 @@ def conclude(given: Evidence) -> Estimate:
     simulated = by_simulation(given, processes, costs, footprint)
     counted = by_counters(given, costs, footprint, simulated)
     best = counted or simulated  # Counters are the better witness.
+    assert best is not None or given.measured is not None, "nothing is known"
     modelled = unexplained(given) if best is None else best.gain
     gain = modelled if given.measured is None else with_measured(modelled, given.measured)
     if isinstance(given.not_measured, OverLimit):

@@ -99,6 +99,8 @@ static int make_objects(void)
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		if (i == RING) {
 			make_ring(&objects[i]);
+			if (objects[i].memory == MAP_FAILED || ring_requests == MAP_FAILED)
+				return -1;
 			continue;
 		}
 		objects[i].fd = i == ON_DISK ? mkstemp(path) :

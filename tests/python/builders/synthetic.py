@@ -37,11 +37,10 @@ AROUND = (0.45, 0.55, 0.65, 0.75, 0.83, 0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.14,
 
 @dataclass(frozen=True, slots=True)
 class Tlb:
-    """One level: `policy` is lru or random; `smear` is the spread of its end, in log(lines)."""
+    """One level, true LRU; `smear` is the spread of its end, in log(lines)."""
 
     entries: int
     ways: int
-    policy: str
     smear: float
     miss_ns: float
 
@@ -64,14 +63,7 @@ class Tlb:
 
     def _set(self, pages: Floats) -> Floats:
         """Share of misses in a set that this many pages share in turn."""
-        beyond = pages > self.ways + 1e-9
-        if self.policy == "lru":
-            return beyond.astype(np.float64)
-        # A page is still there if none of the misses since its last turn replaced it.
-        missing = np.where(beyond, 0.9, 0.0)
-        for _ in range(200):
-            missing = 1 - (1 - 1 / self.ways) ** (missing * (pages - 1))
-        return np.where(beyond, missing, 0.0)
+        return (pages > self.ways + 1e-9).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +132,7 @@ class Machine:
         )
 
 
-def draw_machine(seed: int, policy: str = "lru") -> Machine:
+def draw_machine(seed: int) -> Machine:
     """A made-up machine: 1 in 12 without any TLB level to see, 1 in 6 with one only.
 
     For a ring tree-PLRU and round robin are as true LRU: a set with one page too many misses all.
@@ -150,12 +142,12 @@ def draw_machine(seed: int, policy: str = "lru") -> Machine:
     kind = random.choice(["none", "one", "two"], p=[1 / 12, 1 / 6, 3 / 4])
     hit = float(random.uniform(1.2, 6))
     walk = max(float(random.uniform(6, 45)), 2.2 * hit)
-    first = _tlb(random, core[1], policy, 0.04, hit)
+    first = _tlb(random, core[1], 0.04, hit)
     levels: tuple[Tlb, ...] = ()
     if kind == "one":
         levels = (replace(first, miss_ns=walk),)
     elif kind == "two":
-        levels = (first, _tlb(random, core[2], policy, 0.14, walk))
+        levels = (first, _tlb(random, core[2], 0.14, walk))
     return Machine(
         name=core[0],
         levels=levels,
@@ -174,14 +166,13 @@ def draw_machine(seed: int, policy: str = "lru") -> Machine:
 def _tlb(
     random: np.random.Generator,
     level: tuple[int, int | None],
-    policy: str,
     smear: float,
     miss_ns: float,
 ) -> Tlb:
     entries, ways = level
     # Not published: as most others of that size.
     ways = ways or (entries if entries < 50 else 4 if entries < 1024 else 8)
-    return Tlb(entries, ways, policy, float(random.uniform(0, smear)), miss_ns)
+    return Tlb(entries, ways, float(random.uniform(0, smear)), miss_ns)
 
 
 @cache
