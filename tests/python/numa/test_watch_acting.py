@@ -16,7 +16,7 @@ import pytest
 from builders.memory import huge_kib
 from builders.tree import TREE
 from tlbcost.numa.watch.decide import Action
-from tlbcost.numa.watch.process import Actor, LiveProcess
+from tlbcost.numa.watch.process import ActionResult, Actor, LiveProcess
 from tlbcost.settings.journal import read_journal
 
 pytestmark = pytest.mark.settings
@@ -57,18 +57,26 @@ def program() -> Iterator[tuple[int, int]]:
             process.kill()
 
 
+def until_kib(actor: Actor, action: Action, pid: int, huge: int) -> ActionResult:
+    """Again, if the kernel held a page for a moment, or khugepaged has undone a split."""
+    for _ in range(100):
+        outcome = actor.do(action)
+        if huge_kib(pid) == huge:
+            return outcome
+    return pytest.fail(f"{huge_kib(pid)} KiB on huge pages, not {huge}")
+
+
 def test_a_huge_page_is_split_and_made_again(program: tuple[int, int]) -> None:
     pid, first = program
     actor = Actor(LiveProcess(pid, 2), FOLD, PAGE)
     before = huge_kib(pid)
     pages = first * FOLD + np.arange(3)
-    split = actor.do(Action("split", "", pages, np.zeros_like(pages), np.array([first])))
-    assert huge_kib(pid) == before - 2048
+    asked = Action("split", "", pages, np.zeros_like(pages), np.array([first]))
+    split = until_kib(actor, asked, pid, before - 2048)
     assert (split.done_regions, split.moved, split.stuck) == (1, pages.tolist(), [])
     assert split.ns > 0
-    joined = actor.do(Action("promote", "", NONE, NONE, np.array([first])))
+    joined = until_kib(actor, Action("promote", "", NONE, NONE, np.array([first])), pid, before)
     assert (joined.done_regions, joined.stuck_regions) == (1, [])
-    assert huge_kib(pid) == before
 
 
 def test_what_cannot_be_done_is_counted(program: tuple[int, int]) -> None:
