@@ -77,7 +77,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/machines/unknowns.py": [("_DIRECTORY_BYTES = ", MODELLED)],
     "estimate/tlbcost/machines/plan.py": [("BASE_BYTES, HUGE_BYTES, GIB =", MODELLED)],
     "estimate/tlbcost/memory/frames.py": [("_RUN_PAGES = 1 << 18, 1 << 12", NO_PAGE)],
-    "estimate/tlbcost/memory/malloc_blocks.py": [("_PAGE = 7, 2, 4096", MULTIPLE)],
+    "estimate/tlbcost/memory/peak_sampler.py": [("_PAGE = 7, 2, 4096", MULTIPLE)],
     "estimate/tlbcost/model/gain.py": [("SURE_PAGES = 4096", NO_PAGE)],
     "estimate/tlbcost/numa/node_memory.py": [("SAMPLE_PAGES = 4096", NO_PAGE)],
     "estimate/tlbcost/numa/watch/kernel.py": [("_MOST_PAGES", NO_PAGE), ("_MADV_COLD)", X86)],

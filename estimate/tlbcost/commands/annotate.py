@@ -115,13 +115,17 @@ def _code(arguments: argparse.Namespace) -> int:
 
 
 def _since(arguments: argparse.Namespace) -> int:
-    from tlbcost.attribution.code_profile import read_code
-    from tlbcost.attribution.regression import describe, github_warnings, walks_of
+    from tlbcost.attribution.code_profile import (
+        describe_since,
+        github_warnings,
+        read_code,
+        walks_of,
+    )
 
     if arguments.json is not None:
         raise TlbcostError("--since has no JSON", "leave --json out", USAGE)
     before, now = read_code(arguments.since), read_code(arguments.file)
-    text = github_warnings(before, now) if arguments.annotations else describe(before, now)
+    text = github_warnings(before, now) if arguments.annotations else describe_since(before, now)
     _report(arguments, text, str)
     return CONDITION_HOLDS if walks_of(now) > (1 + arguments.most) * walks_of(before) else 0
 

@@ -320,7 +320,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-budget", metavar="TIME", type=duration,
         help="for pairs of runs on base and on huge pages, such as 3m (default: 60 s, or the time "
-        "of two pairs); a program that is longer is measured in copies",
+        "of two pairs; twice that next to other load); a program that is longer is measured in "
+        "copies",
     )  # fmt: skip
     add_time_limit(parser)
     parser.add_argument(

@@ -283,6 +283,11 @@ class PairsRequest:
         usual = max(_USUAL_BUDGET_S, 2 * MIN_PAIRS * self.run_s)
         return usual if self.budget_s is None else self.budget_s
 
+    @property
+    def busy_s(self) -> float:
+        """More time where other load makes pairs differ more."""
+        return self.seconds if self.budget_s is None else 0.0
+
     def fits(self) -> bool:
         return 2 * MIN_PAIRS * self.run_s <= self.seconds
 
@@ -307,7 +312,7 @@ def measure_runs(asked: PairsRequest) -> tuple[MeasuredGain | str, list[Run]]:
             if tried and time.monotonic() + 2 * MIN_PAIRS * asked.run_s > until:
                 break
             say(f"measuring: pairs of runs on base and on huge pages ({method.words})")
-            tried.append(_Pairs(method, until))
+            tried.append(_Pairs(method, until, asked.busy_s))
             tried[-1].run(runner, asked.path)
             if tried[-1].stopped or tried[-1].serves():
                 break
@@ -359,6 +364,7 @@ class _Pairs:
 
     method: Method
     until: float
+    busy_s: float
     done: list[Pair] = field(default_factory=list)
     why_not: str | None = None
     reached: float | None = None  # where it is too small a part of the memory
@@ -405,6 +411,7 @@ class _Pairs:
             busy = _others(ticks, own_ns) > _OTHERS_FRACTION
             if busy and not self.busy:
                 say("other programs use the CPUs: pairs differ more, so more of them are run")
+                self.until += self.busy_s
             self.busy |= busy
             if _has_huge_base(pair):
                 self.why_not = "its runs on base pages have huge pages, too, which it asks for"

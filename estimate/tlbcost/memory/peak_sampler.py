@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
-from tlbcost.memory.malloc_blocks import with_malloc_blocks
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.run import process_tree
 from tlbcost.run.process_tree import is_copy, is_helper
@@ -29,6 +32,15 @@ _REST_GROWING = 30
 _REST_GROWN = 10
 # Sums within this part of the largest are at the peak.
 _AT_PEAK = 0.95
+# glibc's malloc maps large blocks, and begins each mapping with its size and a bit for that
+# (malloc/malloc.c, IS_MMAPPED): what the program maps itself has none.
+_LEAST_BYTES = 128 << 10
+_HEADER = struct.Struct("=QQ")
+_FLAGS, _MAPPED, _PAGE = 7, 2, 4096
+# Those with the most memory on base pages decide what is advised.
+_MOST_MAPPINGS = 32
+# A page that userfaultfd is to fill would keep the reader waiting.
+_USERFAULTFD = frozenset({"um", "uw", "ui"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +197,7 @@ class PeakSampler:
                 # A copy that was younger than a moment when processes were listed.
                 if not self._belongs(pid):
                     continue
-                found = with_malloc_blocks(pid, smaps.parse(text, executable))
+                found = _with_malloc_blocks(pid, smaps.parse(text, executable))
                 if huge_pages.process_disabled(pid):
                     found = [replace(each, disabled=True) for each in found]
                 present.extend((executable, each) for each in found if each.resident_bytes)
@@ -263,3 +275,50 @@ def _limited(sample: _Sample) -> dict[int, int] | None:
         limited[size] = min(n_bytes, room)
         room -= limited[size]
     return limited
+
+
+def _with_malloc_blocks(pid: int, mappings: Sequence[smaps.Mapping]) -> list[smaps.Mapping]:
+    """The mappings, the largest with the size of the block that they begin with, where readable."""
+    asked = sorted(filter(_may_be, mappings), key=_base_bytes, reverse=True)[:_MOST_MAPPINGS]
+    if not asked:
+        return list(mappings)
+    try:
+        memory = os.open(Path(f"/proc/{pid}/mem"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return list(mappings)
+    try:
+        found = {each.start: _block_bytes(memory, each) for each in asked}
+    finally:
+        os.close(memory)
+    return [
+        replace(each, malloc_block_bytes=found[each.start]) if each.start in found else each
+        for each in mappings
+    ]
+
+
+def _may_be(mapping: smaps.Mapping) -> bool:
+    return (
+        mapping.name == smaps.UNNAMED
+        and mapping.kind == "anonymous"
+        and mapping.permissions == "rw-p"
+        and mapping.size_bytes >= _LEAST_BYTES
+        and _base_bytes(mapping) > 0
+        and not _USERFAULTFD & set(mapping.flags or ())
+    )
+
+
+def _base_bytes(mapping: smaps.Mapping) -> int:
+    return mapping.resident_bytes - mapping.huge_bytes
+
+
+def _block_bytes(memory: int, mapping: smaps.Mapping) -> int | None:
+    try:
+        header = os.pread(memory, _HEADER.size, mapping.start)
+    except OSError:
+        return None
+    if len(header) < _HEADER.size:
+        return None
+    _, word = _HEADER.unpack(header)
+    size = word & ~_FLAGS
+    is_block = word & _FLAGS == _MAPPED and size % _PAGE == 0 and size >= _PAGE
+    return size if is_block and size <= mapping.size_bytes else 0

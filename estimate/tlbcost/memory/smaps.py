@@ -43,8 +43,8 @@ class Mapping:
     `start`, `end`, `permissions`, `offset_bytes`, `device`: of /proc/PID/maps, the device as
     (major, minor). `page_bytes`: KernelPageSize. `referenced_bytes`: on pages that were used since
     they were marked unused. `flags`: VmFlags; None: the kernel does not report it.
-    `malloc_block_bytes`: malloc_blocks.py; None: it was not looked for. `disabled`: its process may
-    have no transparent huge pages (PR_SET_THP_DISABLE).
+    `malloc_block_bytes`: 0: not malloc's; None: not looked at. `disabled`: its process may have no
+    transparent huge pages (PR_SET_THP_DISABLE).
     """
 
     name: str

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from builders import answer as sample
 from builders.tree import TREE
-from tlbcost.attribution import regression
+from tlbcost.attribution import code_profile
 from tlbcost.attribution.code_profile import (
     code_rows,
     code_text,
@@ -237,17 +237,17 @@ def test_functions_with_more_walks_are_named_with_their_line(
 
     before = [line(900, 20), line(100, 10, MAIN)]
     now = [line(200, 30), line(800, 31), line(90, 10, MAIN)]
-    assert regression.describe(before, before).endswith(" 1,000 before, 1,000 now (0 %)\n")
-    assert [one.name for one in regression.regressions(before, now)] == ["make_table"]
-    assert regression.describe(before, now).splitlines()[1:] == [
+    assert code_profile.describe_since(before, before).endswith(" 1,000 before, 1,000 now (0 %)\n")
+    assert [one.name for one in code_profile.regressions(before, now)] == ["make_table"]
+    assert code_profile.describe_since(before, now).splitlines()[1:] == [
         "         +100      11 %  make_table  app.c:31"
     ]
     monkeypatch.chdir(tmp_path)
     words = "::make_table: 100 more page walks than before (11 %25)\n"
-    assert regression.github_warnings(before, now) == f"::warning{words}"
+    assert code_profile.github_warnings(before, now) == f"::warning{words}"
     (tmp_path / "src").mkdir()
     (tmp_path / "src/app.c").touch()
-    assert regression.github_warnings(before, now) == f"::warning file=src/app.c,line=31{words}"
+    assert code_profile.github_warnings(before, now) == f"::warning file=src/app.c,line=31{words}"
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from builders.trial import METHOD
@@ -61,7 +62,7 @@ def took(user_ns: int) -> Outcome:
     return replace(FIRST, run=replace(FIRST.run, user_ns=user_ns))
 
 
-def measure(launcher: Launcher, budget_s: float = 60) -> MeasuredGain | str:
+def measure(launcher: Launcher, budget_s: float | None = 60) -> MeasuredGain | str:
     asked = whole_runs.PairsRequest(launcher, ("program",), Path("/program"), FIRST, (), budget_s)
     return whole_runs.measure_runs(asked)[0]
 
@@ -114,6 +115,27 @@ def test_next_to_other_load_more_pairs_are_taken(
         assert isinstance(found, MeasuredGain)
         rounds[others] = found.rounds
     assert rounds == {0.15: 2, 0.25: 5}
+
+
+@pytest.mark.parametrize(("budget_s", "next_to_load"), [(None, 11), (60, 6)])
+def test_next_to_other_load_the_usual_budget_is_twice_as_long(
+    budget_s: float | None,
+    next_to_load: int,
+    launcher: Launcher,
+    in_turns: Callable[[Times], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noise = itertools.cycle([0, 150_000_000, 60_000_000])
+    in_turns(lambda way: 900_000_000 + next(noise) if on_huge(way) else 10**9)
+    clock = SimpleNamespace(monotonic=itertools.count(0, 4).__next__, process_time_ns=lambda: 0)
+    monkeypatch.setattr(whole_runs, "time", clock)
+    rounds = []
+    for others in (0.0, 0.5):
+        monkeypatch.setattr(whole_runs, "_others", lambda *_, others=others: others)
+        found = measure(launcher, budget_s)
+        assert isinstance(found, MeasuredGain)
+        rounds.append(found.rounds)
+    assert rounds == [6, next_to_load]
 
 
 def test_runs_that_spoil_each_other_come_one_by_one(
