@@ -25,7 +25,7 @@ from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.runs import follow_running, run_program
 from tlbcost.answer.words import advice_for
 from tlbcost.attribution.document import Attribution
-from tlbcost.attribution.samples import sampled_attribution
+from tlbcost.attribution.samples import recorded, sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.file import calibration_for
 from tlbcost.calibration.records import Obtained
@@ -62,10 +62,11 @@ def estimate(request: EstimateRequest, launcher: Launcher | None = None) -> Esti
 
 
 def imported(request: EstimateRequest) -> Evidence:
-    """The counts in files. Raises TlbcostError naming the file and its defect."""
+    """The counts and samples in files. Raises TlbcostError naming the file and its defect."""
     calibrated = None if request.calibration is None else calibration_for(request.calibration)
-    counted, pmu = import_files(request.imported, request.cpu, request.object_name)
-    return of_counts(counted, pmu, calibrated, request.walk_cycles)
+    counted, pmu, hits = import_files(request.imported, request.cpu, request.object_name)
+    given = of_counts(counted, pmu, calibrated, request.walk_cycles)
+    return given if hits is None else replace(given, sampled=recorded(hits, pmu))
 
 
 def of_counts(

@@ -8,6 +8,7 @@ how many misses belong to which memory. They show neither their cost nor what mi
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tlbcost.attribution.document import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.units import Interval, share_interval
 from tlbcost.counters.count_tool import PROGRAM_ITSELF
+from tlbcost.counters.importing.printed_counts import meaning
 from tlbcost.counters.pmu import EventRequest, addressed
 from tlbcost.counters.profile import Hits, SampleHit, doubts, read_hits
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
@@ -88,12 +90,26 @@ def sample_misses(
     return Sampled(path, pmu, read_hits(file))
 
 
+def recorded(hits: Hits, pmu: Pmu) -> Sampled:
+    """Samples of a recording; its program is the object with most of them that is no library."""
+    weights = Counter[str]()
+    for hit in hits.hits:
+        if hit.object is not None and hit.object[0] == "/" and ".so" not in hit.object:
+            weights[hit.object] += hit.weight
+    most = max(weights, key=lambda name: weights[name], default="(unknown program)")
+    return Sampled(Path(most), pmu, hits)
+
+
 def sampled_attribution(
     sampled: Sampled | None, expected: Interval, seen: Seen, settings: HugeSettings | None
 ) -> tuple[Attribution | None, tuple[str, ...]]:
-    """By memory region and code; and notes: why there is none, or what limits it."""
-    if sampled is None or settings is None:
+    """By memory region and code; and notes: why there is none, or what limits it.
+
+    `settings` None: of another machine.
+    """
+    if sampled is None:
         return None, ()
+    settings = settings or HugeSettings(None, None)
     found, why_not = attribute_samples(sampled, expected, seen, settings)
     if found is None:
         return None, (f"samples of counters do not show page walks by memory region: {why_not}",)
@@ -115,8 +131,9 @@ def attribute_samples(
         return None, "the samples hold no addresses of data"
     regions = _regions(weights, sampled.path, expected, seen, settings)
     unknown = sum(weight for hit, weight in weights if _is_unknown(hit))
-    events = set(sampled.hits.events)
-    names = [EventRequest.of(e).event for e in addressed(sampled.pmu) if e.name in events]
+    events = {hit.event for hit, _ in weights}
+    own = {event.name: EventRequest.of(event).event for event in addressed(sampled.pmu)}
+    names = [own.get(name, name) for name in sampled.hits.events if name in events]
     return Attribution(
         regions=with_backed(regions, seen, settings),
         code=_code(weights),
@@ -128,11 +145,12 @@ def attribute_samples(
 
 
 def _misses(hits: Hits, pmu: Pmu) -> _Weights:
-    of_all = {event.name for event in pmu.events if event.type == _OF_ALL}
+    misses = {event.name for event in addressed(pmu) if event.type != _OF_ALL}
+    named = {name: {name, meaning(name, pmu).name} & misses for name in hits.events}
     return [
         (hit, float(hit.weight))
         for hit in hits.hits
-        if hit.mode in ("user", None) and (hit.event not in of_all or hit.data_tlb == "walk")
+        if hit.mode in ("user", None) and (named[hit.event] or hit.data_tlb == "walk")
     ]
 
 

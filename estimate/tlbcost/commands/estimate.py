@@ -250,7 +250,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="imported",
         help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
-        "opreport listing, or tlbcost count --table; several files are of one program",
+        "opreport listing, or tlbcost count --table; a perf.data, or its perf script, says which "
+        "memory misses; several files are of one program",
     )
     add_redact(parser)
     add_region(parser)

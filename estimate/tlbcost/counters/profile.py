@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples of events in a perf.data file, added up by object, symbol or mapping of data."""
+"""Samples of events in a perf.data file, or as perf script prints them, added up by place."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ _LINE = re.compile(
     re.DOTALL,
 )
 _LONGEST = 16384
+_MAGIC = (b"PERFILE2", b"2ELIFREP")
+# What perf makes of each record of Arm's SPE, besides "memory".
+_AGAIN = frozenset({
+    "l1d-miss", "l1d-access", "llc-miss", "llc-access", "tlb-miss", "tlb-access", "branch-miss",
+    "remote-access",
+})  # fmt: skip
 _MODES: dict[str, CpuMode] = {
     "U": "user", "K": "kernel", "H": "hypervisor", "G": "guest", "g": "guest",
 }  # fmt: skip
@@ -94,9 +100,30 @@ class Hits:
         return tuple(dict.fromkeys(hit.event for hit in self.hits))
 
 
+def is_recording(path: Path) -> bool:
+    """Whether the file is perf.data, or samples as perf script prints them. False for a pipe."""
+    return path.is_file() and (_start(path).startswith(_MAGIC) or _is_printed(path))
+
+
+def _is_printed(path: Path) -> bool:
+    lines = _start(path).decode(errors="replace").splitlines()[:4]
+    return any(_LINE.fullmatch(line, 16) for line in lines)
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST)
+    except OSError:
+        # Who reads it says why.
+        return b""
+
+
 def read_samples(path: Path) -> tuple[list[Sample], int]:
     """Samples, and how many records were lost. Raises TlbcostError if perf cannot print them."""
-    return samples_in(_printed(path))
+    if not _is_printed(path):
+        return samples_in(_printed(path))
+    return samples_in(path.read_text(errors="surrogateescape").splitlines())
 
 
 def samples_in(lines: Iterable[str]) -> tuple[list[Sample], int]:
@@ -122,6 +149,9 @@ def read_hits(path: Path) -> Hits:
 def hits_of(samples: Iterable[Sample], lost: int) -> Hits:
     number: Counter[_SampledPlace] = Counter()
     weight: Counter[_SampledPlace] = Counter()
+    samples = list(samples)
+    if any(each.event == "memory" for each in samples):
+        samples = [each for each in samples if each.event not in _AGAIN]
     for each in samples:
         tlb = None if each.source is None else data_tlb(each.source)
         place = (each.event, each.pid, each.object, each.symbol, each.mode, each.data, tlb)
@@ -147,8 +177,11 @@ def data_tlb(source: int) -> str | None:
     hit, missed, l1, l2, walk = tlb & 2, tlb & 4, tlb & 8, tlb & 16, tlb & (32 | 64)
     if tlb & 1:
         return None
-    if walk or (missed and l2):
+    if missed and (l2 or walk):
         return "walk"
+    # Arm's SPE says "walker hit" of an access that needed no walk (perf's arm-spe.c).
+    if hit and walk:
+        return "hit"
     if not hit or not (l1 or l2):
         return None
     # Intel's load latency event sets both levels if it does not know which.

@@ -81,7 +81,7 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
         )
     section(console, shown)
     console.print(
-        f"By {attribution.source}, in one more run. Shares are of the loads and stores that "
+        f"By {attribution.source}. Shares are of the loads and stores that "
         "missed, with their 95 % interval. Each miss counts for the same part of the expected "
         "gain: samples do not show what misses on larger pages."
     )

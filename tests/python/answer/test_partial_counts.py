@@ -57,7 +57,7 @@ def test_walk_cycles_of_loads_and_stores_are_an_answer_without_those_of_code() -
 
 
 def test_the_file_of_perf_that_lacks_the_events_of_code() -> None:
-    seen, pmu = import_files([GOLDEN / "counts-walks.csv"], "skl")
+    seen, pmu, _ = import_files([GOLDEN / "counts-walks.csv"], "skl")
     answer = imported(seen, pmu.key)
     # No times are in perf's CSV: the shares are of the cycles.
     assert answer.gain.bound_fraction.value == pytest.approx(
@@ -93,7 +93,7 @@ def test_all_walks_at_their_cost_come_before_a_part_of_their_cycles() -> None:
 
 
 def test_generic_events_have_walks_and_the_file_is_what_lacks_their_cycles() -> None:
-    seen, pmu = import_files([GOLDEN / "counts-generic.txt"], "skylake")
+    seen, pmu, _ = import_files([GOLDEN / "counts-generic.txt"], "skylake")
     with pytest.raises(TlbcostError) as error:
         imported(seen, pmu.key)
     assert str(error.value) == (
@@ -175,7 +175,7 @@ WITH_CYCLES = {
 
 
 def estimate(server: str, **changes: object) -> Estimate:
-    seen, pmu = import_files([GOLDEN / f"counts-{server}.txt"], server)
+    seen, pmu, _ = import_files([GOLDEN / f"counts-{server}.txt"], server)
     assert pmu.key == FILES[server]
     return imported(seen, pmu.key, **changes)
 

@@ -76,7 +76,7 @@ def test_places_add_up_and_what_misses_most_comes_first() -> None:
 @pytest.mark.parametrize(
     ("tlb", "name"),
     [(1, None), (2 | 8, "l1_hit"), (2 | 16, "stlb_hit"), (2 | 8 | 16, "hit"), (4 | 16, "walk"),
-     (2 | 32, "walk"), (2, None), (4 | 8, None), (64 | 4, "walk")],
+     (2 | 32, "hit"), (4 | 32, "walk"), (2, None), (4 | 8, None), (64 | 4, "walk")],
 )  # fmt: skip
 def test_where_a_translation_was(tlb: int, name: str | None) -> None:
     assert data_tlb(tlb << 26) == name
@@ -89,6 +89,18 @@ def test_where_a_translation_was(tlb: int, name: str | None) -> None:
 )  # fmt: skip
 def test_where_data_was(level: int, number: int, memory: bool | None) -> None:
     assert is_from_memory(level << 5 | number << 33) is memory
+
+
+# A Neoverse's SPE: each record is printed several times (perf's commit of PERF_MEM_SNOOPX_PEER).
+SPE = """\
+       memstress 3603/3603 [020] U              1 {}:     ffff8a7c1000 [unknown] (//anon)       8688000842 |OP LOAD|LVL L3 or L3 hit|SNP N/A|TLB Walker hit|LCK No|BLK  N/A     aaaac17c3e88 [unknown] (/home/ubuntu/memstress)
+"""  # noqa: E501
+
+
+def test_a_record_of_spe_is_one_sample() -> None:
+    events = ("l1d-miss", "l1d-access", "llc-miss", "llc-access", "tlb-access", "memory")
+    hits = hits_of(*samples_in("".join(map(SPE.format, events)).splitlines()))
+    assert [(hit.event, hit.samples, hit.data_tlb) for hit in hits.hits] == [("memory", 1, "hit")]
 
 
 @given(st.lists(st.text(max_size=200), max_size=5))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counts that another tool took, perhaps on another machine.
 
-Reads what `perf stat` prints (for people, with -x, with -j), opreport's listings, and our own
-table of counts. The content decides which format it is.
+Reads what `perf stat` prints (for people, with -x, with -j), opreport's listings, our own table of
+counts, and the samples of perf.data. The content decides which format it is.
 
 An event's count is its samples times the events that one sample stands for.
 """
@@ -10,6 +10,7 @@ An event's count is its samples times the events that one sample stands for.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from tlbcost.counters import event_counts
 from tlbcost.counters.event_counts import EventCount, EventCounts, merge_sources
 from tlbcost.counters.importing import perf_csv, perf_json, perf_text
 from tlbcost.counters.importing.printed_counts import Output, PrintedCount, add_up, meaning, refused
+from tlbcost.counters.profile import Hits, is_recording, read_hits
 from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, named
 
 _COUNTED = re.compile(
@@ -154,15 +156,46 @@ _FORMATS = (
 
 def import_files(
     files: Sequence[Path], cpu: str | None = None, object_name: str | None = None
-) -> tuple[EventCounts, Pmu]:
-    """The counts in several files of one program, and the events that they were understood with.
+) -> tuple[EventCounts, Pmu, Hits | None]:
+    """The counts in files of one program, the events of its CPU, and the samples of a recording.
 
-    `cpu`: the CPU that was counted on, if it is known. Raises TlbcostError naming the file and its
-    defect, or what keeps the files from being of one program.
+    `cpu`: the CPU that was counted on, if it is known. Where nothing was counted, the counts are
+    what the samples stand for. Raises TlbcostError naming the file and its defect, or what keeps
+    the files from being of one program.
     """
     asked = None if cpu is None else named(cpu)
-    counts = merge_sources([import_file(file, asked, object_name) for file in files])
-    return counts, asked or (generic_pmu() if counts.pmu is None else load_pmu(counts.pmu))
+    recordings = [file for file in files if is_recording(file)]
+    if len(recordings) > 1:
+        raise TlbcostError("--from takes one recording", "leave out all but one perf.data", USAGE)
+    hits = read_hits(recordings[0]) if recordings else None
+    if hits is not None and len(files) == 1:
+        counts = sampled_counts(hits, str(recordings[0]), asked)
+    else:
+        counted = [file for file in files if file not in recordings]
+        counts = merge_sources([import_file(file, asked, object_name) for file in counted])
+    return counts, asked or (generic_pmu() if counts.pmu is None else load_pmu(counts.pmu)), hits
+
+
+def sampled_counts(hits: Hits, name: str, pmu: Pmu | None) -> EventCounts:
+    """The counts that samples in user mode stand for."""
+    sums: Counter[str] = Counter()
+    for hit in hits.hits:
+        if hit.mode in ("user", None):
+            sums[hit.event] += hit.weight
+    meanings = {event: meaning(event, pmu) for event in sums}
+    return EventCounts(
+        source=name,
+        pmu=(pmu or generic_pmu()).key,
+        mode="user",
+        counts=tuple(
+            EventCount(meanings[event].name, event, float(n), None, "counted")
+            for event, n in sums.items()
+        ),
+        notes=(
+            f"the counts of {name} are what its samples in user mode stand for",
+            *(each.note for each in meanings.values() if each.note),
+        ),
+    )
 
 
 def import_file(path: Path, pmu: Pmu | None, object_name: str | None = None) -> EventCounts:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from builders.counting import CSV, read, state, value
 from builders.tree import GOLDEN
+from tlbcost.answer.estimate import estimate
+from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.importing.file import import_file
+from tlbcost.counters.importing.file import import_file, import_files
 from tlbcost.counters.importing.printed_counts import meaning
 from tlbcost.processors.events import Pmu, all_pmus, load_pmu
 
@@ -204,3 +206,36 @@ def test_what_a_generic_event_counts_is_said_where_the_cpu_is_known() -> None:
     assert any("name the CPU" in note for note in unknown.notes)
     # A raw code means nothing without the CPU.
     assert read("5,,r1001008,1,100.00,,\n", None).counts[0].name is None
+
+
+# Of PEBS, whose samples hold the address; the decoded source is one that perf's authors print.
+PEBS = """\
+             app 77/78 [003] U         200003 mem_inst_retired.stlb_miss_loads:upp:     7f25d6d17008 [unknown] ({})      10650100842 |OP LOAD|LVL L3 or L3 hit|SNP None|TLB L2 miss|LCK No|BLK  N/A     5586adc0d309 find (/opt/app)
+"""  # noqa: E501
+CYCLES = (
+    "             app 77/78 [003] U        2000003 cycles:upp:     5586adc0d309 find (/opt/app)\n"
+)
+
+
+def test_a_recording_says_which_memory_misses(tmp_path: Path) -> None:
+    file = tmp_path / "samples.txt"
+    file.write_text(30 * PEBS.format("[heap]") + 10 * PEBS.format("//anon") + 10 * CYCLES)
+    files = (GOLDEN / "counts-walks.csv", file)
+    counted, pmu, hits = import_files(files, "skl")
+    assert (counted.values()["cycles"], pmu.name) == (61204981337, load_pmu("skl").name)
+    assert hits is not None
+    found = estimate(EstimateRequest(argv=(), imported=files, cpu="skl")).sampled
+    assert found is not None
+    regions = [(each.program, each.name, each.misses_fraction) for each in found.regions]
+    assert regions == [("/opt/app", "[heap]", 0.75), ("/opt/app", "anonymous memory", 0.25)]
+    assert found.source == "samples of mem_inst_retired.stlb_miss_loads:upp"
+    assert [line.site.function for line in found.code] == ["find"]
+    with pytest.raises(TlbcostError, match="one recording"):
+        import_files((file, file))
+
+
+def test_counts_of_a_recording_alone_are_those_that_its_samples_stand_for(tmp_path: Path) -> None:
+    file = tmp_path / "samples.txt"
+    file.write_text(10 * CYCLES + CYCLES.replace("] U ", "] K "))
+    counted, _, _ = import_files((file,), "skl")
+    assert (counted.values(), counted.mode) == ({"cycles": 20000030}, "user")
