@@ -133,6 +133,19 @@ print(eval(sys.argv[1]))' "$1"
 	unchanged
 }
 
+@test "mthp: a row for each page size of this kernel, and its settings are put back" {
+	need_root
+	[[ -e /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled ]] ||
+		skip "needs multi-size THP (Linux 6.8)"
+	settings >before
+	memory heap 'char *p = malloc(n);'
+	run -0 "${TRIAL[@]}" --with mthp --json report.json -- ./heap
+	[[ $(json '[t["proven"] for t in report["trials"] if t["page_size_bytes"] >= 1 << 16].count(True)') -ge 4 ]]
+	[[ $(json '"/".join(t["method"] for t in report["trials"])') == mthp-16K/*/mthp-64K/*/thp ]]
+	[[ ${output} == *"saved of the run time"*"95 % interval"*"faults"*"memory"* ]]
+	unchanged
+}
+
 @test "glibc-hugetlb: root has a pool reserved, and released" {
 	need_pool
 	local HOLD_MS=900

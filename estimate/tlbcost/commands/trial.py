@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         {4: "huge pages were not proven, or cannot be provided here", **TIMED_OUT},
         program=True,
-        before="METHOD is auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE,\n"
-        "hugetlb-1g, hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). A COMMAND that\n"
-        "fails gives its own exit code.",
+        before="METHOD is auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp,\n"
+        "mthp[-SIZE], hugetlb-1g, hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1).\n"
+        "A COMMAND that fails gives its own exit code.",
     )
     add_details(parser)
     add_engine(parser)

@@ -33,7 +33,7 @@ _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
 KNOWN = (
-    "auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, "
+    "auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp, mthp[-SIZE], hugetlb-1g, "
     "hugectl[:OPTIONS], allocator=PATH, env:NAME=VALUE"
 )
 
@@ -292,6 +292,17 @@ def _mthp(name: str, size: int) -> Method:
         ),
         notes=("pages of this size are counted for the whole system, not for the program alone",),
     )
+
+
+def every_size() -> list[str]:
+    """The names of methods with transparent huge pages of each size that this kernel has."""
+    names = {size: f"mthp-{size >> 10}K" for size in sorted(machine.sizes_below(THP))}
+    # A size for shared memory alone has no such file.
+    return [
+        "thp" if size == huge_page_bytes() else name
+        for size, name in names.items()
+        if setting(f"{THP}/hugepages-{size >> 10}kB/enabled") is not None
+    ]
 
 
 def _hugectl(options: list[str]) -> Method:

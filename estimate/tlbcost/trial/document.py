@@ -60,7 +60,10 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
         console.print(f"{trial.method.name}: {first}", style="bold")
         for sentence in rest:
             console.print(sentence)
-    _gains(console, trials, details=details)
+    if len(trials.trials) > 1:
+        _compared(console, trials)
+    else:
+        _gains(console, trials, details=details)
     shown = trials.trials if details or len(trials.trials) == 1 else ()
     for trial in shown:
         _print_trial(console, trial)
@@ -141,6 +144,47 @@ def _gains(console: Console, trials: ProgramTrials, *, details: bool) -> None:
             _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
         _share(shown.add_row, "  fewer page faults", estimate.fault_fraction)
     section(console, shown)
+
+
+def _compared(console: Console, trials: ProgramTrials) -> None:
+    """A row for each method, and the one that saves as much as any with the least memory."""
+    titles = ("95 % interval", "user", "kernel", "faults", "memory")
+    shown = table(f"saved of the {_time(trials)}", "value", *titles)
+    for trial in trials.trials:
+        name, value = trial.method.name, trial.measured_fraction
+        if value is None:
+            shown.add_row(name, units.NOT_OBTAINED, "not on huge pages")
+            continue
+        parts = (trial.measured_user_fraction, trial.measured_system_fraction)
+        faults = median([pair.huge.minor_faults for pair in trial.proven_pairs])
+        shown.add_row(
+            name, units.percent(value.value), units.range_of(value),
+            *(units.NOT_OBTAINED if part is None else units.percent(part.value) for part in parts),
+            _count(faults), _grown(trial),
+        )  # fmt: skip
+    if trials.estimate is not None:
+        _share(shown.add_row, "predicted", total_interval(trials.estimate))
+    section(console, shown)
+    console.print(best_sentence(trials.trials))
+
+
+def _grown(trial: Trial) -> str:
+    grown = bloat_bytes(trial.proven_pairs)
+    if grown is None:
+        return units.NOT_OBTAINED
+    return f"{'-' if grown < 0 else '+'}{units.size(abs(grown))}"
+
+
+def best_sentence(trials: Sequence[Trial]) -> str:
+    known = [(trial, trial.measured_fraction) for trial in trials if trial.measured_fraction]
+    most = max((share for _, share in known), key=lambda share: share.value, default=None)
+    if most is None or most.low <= 0:
+        return "None of them saves time for sure."
+    alike = [trial for trial, share in known if share.high >= most.low]
+    best = min(alike, key=lambda trial: growth(trial.proven_pairs).value)
+    if len(alike) == 1:
+        return f"Best: {best.method.name}."
+    return f"Best: {best.method.name}; no other saves more for sure, or takes less memory."
 
 
 def _time(trials: ProgramTrials) -> str:

@@ -204,7 +204,12 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
     method cannot be prepared here, the program's own exit code if it failed.
     """
     # Whatever can be refused is refused before anything takes time.
-    asked = [None if name == "auto" else catalog.named(name) for name in request.methods]
+    names = [
+        each
+        for name in request.methods
+        for each in (catalog.every_size() if name == "mthp" else [name])
+    ]
+    asked = [None if name == "auto" else catalog.named(name) for name in names]
     for method in asked:
         if method is not None:
             _check_watchers(request, method)

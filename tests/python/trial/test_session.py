@@ -31,7 +31,14 @@ from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
 from tlbcost.system import machine
-from tlbcost.trial.document import bloat_bytes, hyperfine, print_trials, trial_document, verdict
+from tlbcost.trial.document import (
+    best_sentence,
+    bloat_bytes,
+    hyperfine,
+    print_trials,
+    trial_document,
+    verdict,
+)
 from tlbcost.trial.session import (
     MIN_PAIRS,
     Pair,
@@ -344,6 +351,24 @@ def test_a_summary_fits_a_screen_and_begins_with_the_result() -> None:
         assert len(lines) <= 24
         assert lines[0].startswith("a-method: huge pages saved 20 % of the run time; ")
         assert "A made-up CPU" not in file.getvalue()
+
+
+def test_of_methods_that_save_alike_the_one_with_the_least_memory_is_best() -> None:
+    def trial(name: str, *huge: float, grown: int = 0) -> Trial:
+        pairs = [pair(each) for each in huge]
+        more = [
+            replace(each, huge=replace(each.huge, max_rss_bytes=each.huge.max_rss_bytes + grown))
+            for each in pairs
+        ]
+        return judge(replace(METHOD, name=name), tuple(more))
+
+    large = trial("large", 0.7, 0.72, 0.74, grown=1 << 30)
+    small, smallest = trial("small", 0.72, 0.73, 0.74), trial("smallest", 0.9, 0.91, 0.92)
+    unproven = judge(replace(METHOD, name="no"), (pair(0.5, 0.0),) * 3)
+    text = text_of(made_trials(smallest, small, large, unproven))
+    assert "Best: small; no other saves more for sure, or takes less memory." in text
+    assert best_sentence([smallest, large]) == "Best: large."
+    assert best_sentence([trial("none", 0.98, 1.02, 1.0)]).startswith("None of them saves time")
 
 
 @pytest.mark.parametrize("estimate", [None, estimated().gain])
