@@ -35,7 +35,7 @@ C_TESTS := $(wildcard tests/c/test_*.c)
 X86_64 := $(findstring x86_64,$(shell $(CC) -dumpmachine))
 TRACE_TESTS := $(addprefix tests/c/test_,heap.c live.c tasks.c)
 ifneq ($(X86_64),)
-PROGRAMS += $(B)/libexec/tlbcost-thp
+PROGRAMS += $(B)/libexec/tlbcost-thp $(B)/libexec/tlbcost-sites.so
 MODULES += $(filter-out %_main.c,$(wildcard profiler/trace/*.c profiler/thp/*.c))
 TRACE_CODE := profiler/trace/trampoline_code
 else
@@ -122,7 +122,12 @@ $(B)/libexec/tlbcost-region: $(B)/obj/profiler/region/region_main.o
 $(B)/libexec/tlbcost-copies: $(B)/obj/profiler/copies/copies_main.o $(B)/obj/copies.a $(B)/obj/timing.a
 $(B)/libexec/tlbcost-copies: LDLIBS += -lZydis -lZycore -ldw
 $(B)/libexec/tlbcost-injector: $(B)/obj/profiler/copies/injector_main.o $(B)/obj/copies.a
-$(PROGRAMS): $(B)/obj/modules.a
+# What a program is started with has nothing of ours but itself.
+$(B)/libexec/tlbcost-sites.so: profiler/sites/sites.c profiler/sites/sites.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared -o $@ $<
+
+$(filter-out %.so,$(PROGRAMS)): $(B)/obj/modules.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %/modules.a,$(filter %.a,$^)) $(filter %/modules.a,$^) $(PFM_LIB) $(LDLIBS)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.code_profile import CodeProfileDocument
+from tlbcost.attribution.sites import SitePlan
 from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
 from tlbcost.counters.count_report import CountDocument
@@ -45,6 +46,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "events": (EventsDocument, "tlbcost events"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),
+    "plan": (SitePlan, "tlbcost estimate --plan"),
     "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
     "numa-watch": (WatchDocument, "tlbcost numa --watch"),

@@ -214,3 +214,21 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 	[[ ${output} == *"no such folder"* ]]
 	[[ ! -e code.tsv && ! -e folded ]]
 }
+
+# bats test_tags=long
+@test "sites: the code that allocated what misses, and a plan that gives this memory huge pages" {
+	[[ -x ${BUILD}/libexec/tlbcost-copies ]] || skip "tlbcost-copies is not built"
+	gcc -std=c11 -D_GNU_SOURCE -O2 -g -o planted "${BATS_TEST_DIRNAME}/../c/planted.c"
+	# Copies need base pages, whatever others set.
+	"${BUILD}/tlbcost" run --no-thp -- "${BUILD}/tlbcost" estimate --plan plan.json --details \
+		--no-measure --json report.json --output report.txt -- ./planted 150000000 2>said
+	[[ $(json '[each["site"]["function"] for each in report["attribution"]["sites"]][:2]') == \
+		"['dense_hot', 'sparse_hot']" ]]
+	[[ $(<report.txt) == *"allocated by"*"dense_hot (planted.c:"* ]]
+	[[ $(python3 -c 'import json; print(json.load(open("plan.json"))["sites"][0]["site"]["function"])') == \
+		dense_hot ]]
+	run -0 --separate-stderr "${BUILD}/tlbcost" run --plan plan.json -- ./planted
+	[[ ${output} == "dense 1 "*"cold 0 nodes 0" ]]
+	run -1 --separate-stderr "${BUILD}/tlbcost" run --plan /dev/null -- ./planted
+	[[ ${stderr} == *"not a plan"* ]]
+}

@@ -27,9 +27,8 @@ class EstimateRequest:
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `time_budget`: seconds for
     pairs of runs (None: as usual); `system`: root may set THP to "always" for them; `also`: with
-    these on huge pages. `cpu`,
-    `object_name` and `walk_cycles` (what one page walk costs) are about files. `region`: of a phase
-    of the program, START:END.
+    these on huge pages. `cpu`, `object_name` and `walk_cycles` (what one page walk costs) are about
+    files. `region`: of a phase of the program, START:END. `sites`: what allocated its memory, too.
     """
 
     argv: tuple[str, ...] = ()
@@ -56,6 +55,7 @@ class EstimateRequest:
     system: bool = True
     also: tuple[Also, ...] = ()
     region: str | None = None
+    sites: bool = False
 
     @property
     def unsimulated(self) -> str | None:
@@ -116,6 +116,7 @@ class EstimateRequest:
             "--no-system": not self.system,
             "--text": "text" in self.also,
             "--shared-memory": "shared memory" in self.also,
+            "--sites": self.sites,
         }
 
 
@@ -155,6 +156,11 @@ _RULES: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str], ...] = (
     (
         ("--overhead",), ("--copies",),
         "--overhead and --copies both limit the copies", "leave one of them out",
+    ),
+    (
+        ("--sites",), ("--from", "--pid", "--region", "--engine valgrind", "--backend pmu"),
+        "{0} records what a program allocates from its start, followed in copies: not with {1}",
+        _EITHER,
     ),
     (
         ("--region",),

@@ -15,6 +15,7 @@ from tlbcost.answer.record import Choice, RunPlan, not_copied
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.samples import Sampled, sample_misses
+from tlbcost.attribution.sites import recording
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
 from tlbcost.common.progress import duration, say
@@ -117,9 +118,14 @@ def run_program(
     if plan.copies is not None:
         folders = run_folders(launcher, native)
         native = without_copies_of(folders, native)
-        simulation, copied, why = said_by_copies(plan.copies, folders, native, path, sampler.peak())
+        simulation, copied, why = said_by_copies(
+            plan.copies, folders, native, path, sampler.peak(),
+            recorded=sites_folder(launcher) if request.sites else None,
+        )  # fmt: skip
         if why is not None:
             simulation, copied = None, None
+    if request.sites and not (simulation and any(each.sites for each in simulation.attributions)):
+        say("no allocation was recorded: that needs copies of the program, and malloc in a library")
     measured: MeasuredGain | str | None = None
     with _cut_short("the measurement on huge pages", unfinished):
         measured, base = measure_program(request, launcher, path, native, sampler.peak(), copied)
@@ -217,6 +223,12 @@ def _native(
     if plan.choice.pmu is not None:
         return _counted(request, plan.choice, plan.choice.pmu, launcher, path, conditions)
     copying = None if plan.copies is None else Copying(plan.copies, launcher, conditions)
+    if request.sites and copying is not None:
+        folder = sites_folder(launcher)
+        folder.mkdir()
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        launcher.environment = recording(folder, os.environ)
     # Pairs are to follow, whose runs on base pages are timed, too.
     usual = 1 if request.measured and not request.also else _USUAL_RUNS
     runs = native_runs(
@@ -228,7 +240,12 @@ def _native(
     )  # fmt: skip
     if copying is not None:
         repeat(request, copying, runs)
+    launcher.environment = None
     return runs, None
+
+
+def sites_folder(launcher: Launcher) -> Path:
+    return launcher.folder / "sites"
 
 
 def _counted(
@@ -343,8 +360,12 @@ def said_by_copies(
     path: Path,
     seen: Seen,
     executable: str | None = None,
+    recorded: Path | None = None,
 ) -> tuple[Simulation | None, CopiedRun | None, str | None]:
-    """What copies say, or why they say nothing. `executable`: `path` as the kernel names it."""
+    """What copies say, or why they say nothing.
+
+    `executable`: `path` as the kernel names it; `recorded`: the folder with allocations, if any.
+    """
     # Not at the top, as in repeat().
     from tlbcost.attribution.copies import copied_attributions
     from tlbcost.copies.estimator import copied_run, read_tables, simulation_of, touched_of, weigh
@@ -358,7 +379,7 @@ def said_by_copies(
     touched = touched_of(seen, base.page_size_bytes, huge.page_size_bytes)
     simulation = simulation_of(tables, weighed, str(path), native[0], touched)
     executable = executable or os.path.realpath(path)
-    attributions = copied_attributions(tables, weighed, str(path), executable, seen)
+    attributions = copied_attributions(tables, weighed, str(path), executable, seen, recorded)
     return (
         replace(simulation, attributions=attributions),
         copied_run(tables, weighed, runs),

@@ -11,7 +11,7 @@ from tlbcost.common import units
 from tlbcost.common.document import Part, doc
 from tlbcost.simulator.memory_tables import Block
 
-_BASE_BYTES, _HUGE_BYTES = 4096, 2 << 20
+_BASE_BYTES, HUGE_BYTES = 4096, 2 << 20
 _KNEE_FRACTION = 0.75
 _MOST_POINTS = 20
 # Of fewer blocks or walks nothing is said.
@@ -40,15 +40,26 @@ class BlockCurve(Part, frozen=True, kw_only=True):
     points: Annotated[list[CurvePoint], doc("at most 20, of growing numbers of blocks")]
 
 
+def added_bytes(block: Block) -> int | None:
+    """Memory that a huge page adds there."""
+    known = block.resident_bytes
+    return None if known is None else max(HUGE_BYTES - known, 0)
+
+
+def saved_walks(blocks: Sequence[Block]) -> list[float]:
+    """What huge pages save in each; where they remove none, all get cheaper."""
+    walks = [block.base_walks for block in blocks]
+    removed = [max(block.base_walks - block.huge_walks, 0.0) for block in blocks]
+    return walks if sum(removed) < _LEAST_REMOVED * sum(walks) else removed
+
+
 def curve_of(blocks: Sequence[Block]) -> BlockCurve | None:
     """The curve; None where too little is known."""
-    walks = sum(block.base_walks for block in blocks)
-    removed = [max(block.base_walks - block.huge_walks, 0.0) for block in blocks]
-    if len(blocks) < _LEAST_BLOCKS or walks < _LEAST_WALKS:
+    blocks = [block for block in blocks if block.resident_bytes is not None]
+    if len(blocks) < _LEAST_BLOCKS or sum(block.base_walks for block in blocks) < _LEAST_WALKS:
         return None
-    cheaper = sum(removed) < _LEAST_REMOVED * walks
-    saved = [block.base_walks for block in blocks] if cheaper else removed
-    added = [max(_HUGE_BYTES - block.resident_bytes, 0) for block in blocks]
+    saved = saved_walks(blocks)
+    added = [added_bytes(block) or 0 for block in blocks]
     order = sorted(
         range(len(blocks)), key=lambda i: saved[i] / (added[i] + _BASE_BYTES), reverse=True
     )

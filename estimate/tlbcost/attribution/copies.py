@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
 
 from tlbcost.attribution.backing import Seen
+from tlbcost.attribution.sites import gains, read_sites
 from tlbcost.copies.estimator import CopyTables, Weighed
 from tlbcost.memory import smaps
 from tlbcost.simulator.memory_tables import (
@@ -42,9 +44,17 @@ _HUGETLB, _MEMFD, _SYSV, _ZERO = "/anon_hugepage", "/memfd:", "/SYSV", "/dev/zer
 
 
 def copied_attributions(
-    tables: CopyTables, weighed: Weighed, program: str, executable: str, seen: Seen
+    tables: CopyTables,
+    weighed: Weighed,
+    program: str,
+    executable: str,
+    seen: Seen,
+    recorded: Path | None = None,
 ) -> tuple[ImageAttribution, ...]:
-    """Attribution summed over processes; empty if none. `seen` shows how much is resident."""
+    """Attribution summed over processes; empty if none. `seen` shows how much is resident.
+
+    `recorded`: the folder with allocations; None: they were not recorded.
+    """
     weights = weighed.windows[[*_KEY, "weight"]]
     memory = tables.memory.merge(weights, on=_KEY)
     if memory.empty:
@@ -55,6 +65,7 @@ def copied_attributions(
     places = sums.merge(tables.mappings, on=_MAPPING)
     kinds = _kinds(places, executable)
     resident = {(mapping.start, mapping.end): mapping for _, mapping in seen}
+    blocks = _blocks(tables, weighed)
     return (
         ImageAttribution(
             pid=int(places["pid"].iloc[0]),
@@ -71,13 +82,14 @@ def copied_attributions(
             references=round(weighed.references),
             phase_references=0,
             executable=executable,
-            blocks=_blocks(tables, weighed),
+            blocks=blocks,
+            sites=() if recorded is None else gains(read_sites(recorded, blocks), blocks),
         ),
     )
 
 
 def _blocks(tables: CopyTables, weighed: Weighed) -> tuple[Block, ...]:
-    """Of the run with most windows: addresses differ from run to run. Those whose size is known."""
+    """Of the run with most windows: addresses differ from run to run."""
     windows = weighed.windows[[*_KEY, "pid", "weight"]]
     blocks = tables.blocks.merge(windows, on=_KEY)
     if blocks.empty:
@@ -87,8 +99,16 @@ def _blocks(tables: CopyTables, weighed: Weighed) -> tuple[Block, ...]:
         blocks[column] = blocks[column] * blocks["weight"]
     by_place = blocks.groupby(["pid", "address"])
     sums = by_place[_WALKS].sum().join(by_place["resident_bytes"].max())
-    known = sums.dropna().astype({"resident_bytes": "int64"})
-    return tuple(Block(**row) for row in _rows(known))
+    return tuple(
+        Block(
+            resident_bytes=None if pd.isna(row["resident_bytes"]) else int(row["resident_bytes"]),
+            base_walks=row["base_walks"],
+            huge_walks=row["huge_walks"],
+            pid=int(row["pid"]),
+            address=int(row["address"]),
+        )
+        for row in _rows(sums.reset_index())
+    )
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -16,7 +16,12 @@ from tlbcost.attribution.blocks import BlockCurve, curve_of
 from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import Backing, MemoryKind
-from tlbcost.simulator.memory_tables import ImageAttribution, ImageWindows, SourceLocation
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
+    ImageWindows,
+    SiteGain,
+    SourceLocation,
+)
 
 # By the names of their files: C and C++ libraries, loaders and allocators that replace malloc.
 _LIBRARIES = re.compile(
@@ -243,6 +248,10 @@ class AttributionPart(Part, frozen=True, kw_only=True):
         BlockCurve | None,
         doc("what parts of the memory give for the memory they add; null: not from copies, or few"),
     ] = None
+    sites: Annotated[
+        tuple[SiteGain, ...],
+        doc("code that allocated anonymous memory, most gain first; empty: not recorded (--sites)"),
+    ] = ()
 
 
 def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
@@ -256,6 +265,7 @@ def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
         code=attribution.code[:MOST_LINES],
         phases=[_phases(image) for image in attribution.images],
         blocks=curve_of([block for image in attribution.images for block in image.blocks]),
+        sites=tuple(site for image in attribution.images for site in image.sites),
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -58,7 +59,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     request = request_of(arguments)
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = {name: getattr(arguments, name) for name in ("code", "folded", "plot", "pprof")}
+    files = {name: getattr(arguments, name) for name in ("code", "folded", "plan", "plot", "pprof")}
     asked = [option for option, file in files.items() if file is not None]
     if asked and request.unsimulated is not None:
         raise TlbcostError(
@@ -188,6 +189,20 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
         known = [part.value for part in parts if part is not None]
         stall_ns = sum(known) if len(known) == len(parts) else None
         write(arguments.pprof, pprof(images, stall_ns), TOOL_FAILED)
+    if arguments.plan is not None:
+        from tlbcost.attribution.sites import plan_of
+        from tlbcost.common.document import to_json
+
+        sites = [site for image in images for site in image.sites]
+        if not sites or found.given.path is None:
+            raise TlbcostError(
+                "no plan: no allocation with page walks was recorded",
+                "that needs copies of the program, and its malloc in a library",
+                TOOL_FAILED,
+            )
+        write(
+            arguments.plan, to_json(plan_of(sites, os.path.realpath(found.given.path))), TOOL_FAILED
+        )
     if arguments.plot is not None:
         from tlbcost.answer.phases_figure import draw_phases
 
@@ -292,6 +307,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw the page walks over the run (.png or .svg)",
     )  # fmt: skip
     parser.add_argument(
+        "--plan", metavar="FILE", type=to_file,
+        help="write which allocations have most of the gain for the least memory: what run --plan "
+        "gives huge pages; implies --sites",
+    )  # fmt: skip
+    parser.add_argument(
         "--pprof", metavar="FILE", type=to_file,
         help="write the calls that lead to page walks, for go tool pprof and others that read it",
     )  # fmt: skip
@@ -313,6 +333,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shared-memory", action="store_true",
         help="measure shared memory on huge pages, too: in copies, which have it for themselves",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sites", action="store_true",
+        help="say which code allocated the memory, by a library that the program is started with",
     )  # fmt: skip
     parser.add_argument(
         "--text", action="store_true",
@@ -353,6 +377,7 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
     text: tuple[Also, ...] = ("text",) if arguments.text else ()
     return EstimateRequest(
         argv=program_words(arguments.program),
+        sites=arguments.sites or arguments.plan is not None,
         imported=tuple(arguments.imported or ()),
         backend=arguments.backend,
         engine=arguments.engine,

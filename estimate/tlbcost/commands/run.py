@@ -9,6 +9,7 @@ from tlbcost.common.arguments import (
     add_exit_codes,
     add_program,
     add_reports,
+    from_file,
     process_id,
     program_words,
 )
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "tlbcost run --thp [options] [--] COMMAND [ARG...]\n"
         "       tlbcost run --thp [options] --pid PID\n"
-        "       tlbcost run --no-thp|--thp-advised-only [--] COMMAND [ARG...]"
+        "       tlbcost run --no-thp|--thp-advised-only|--plan FILE [--] COMMAND [ARG...]"
     )
     add_exit_codes(
         parser,
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-collapse", action="store_true",
         help="with --pid: leave it to the kernel to move the memory that is there, over time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan", metavar="FILE", type=from_file,
+        help="transparent huge pages for what the plan of tlbcost estimate --plan names",
     )  # fmt: skip
     parser.add_argument("-p", "--pid", metavar="PID", type=process_id, help="a running process")
     parser.add_argument(
@@ -64,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     argv = program_words(arguments.program)
     example = "tlbcost run --thp -- ./app ARG..."
-    if arguments.thp + arguments.no_thp + arguments.thp_advised_only != 1:
-        why = "run: one of --thp, --no-thp and --thp-advised-only says which huge pages"
+    planned = arguments.plan is not None
+    if arguments.thp + arguments.no_thp + arguments.thp_advised_only + planned != 1:
+        why = "run: one of --thp, --no-thp, --thp-advised-only and --plan says which huge pages"
         raise TlbcostError(why, example, USAGE)
     if arguments.pid is not None and argv:
         raise TlbcostError("run: --pid and a COMMAND exclude each other", example, USAGE)
@@ -84,8 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.pid is not None or arguments.json or arguments.output:
             why = "run: --pid, --json and --output are for --thp"
             raise TlbcostError(why, "tlbcost run --no-thp -- ./app ARG...", USAGE)
-        from tlbcost.thp.program import replace_by
+        from tlbcost.thp.program import become_program, replace_by
 
+        if planned:
+            from tlbcost.attribution.sites import plan_variables
+
+            become_program(argv, plan_variables(arguments.plan))
         replace_by(argv, advised=arguments.thp_advised_only)
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
     if arguments.pid is not None:

@@ -34,7 +34,7 @@ _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
 KNOWN = (
     "auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp, mthp[-SIZE], hugetlb-1g, "
-    "hugectl[:OPTIONS], allocator=PATH, env:NAME=VALUE"
+    "hugectl[:OPTIONS], allocator=PATH, plan:FILE, env:NAME=VALUE"
 )
 
 
@@ -55,6 +55,8 @@ def named(text: str) -> Method:
         return _mthp(text, _size(text.removeprefix("mthp-"), text))
     if text == "hugectl" or text.startswith(("hugectl:", "hugectl ")):
         return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
+    if text.startswith("plan:"):
+        return _plan(text)
     if text.startswith("env:"):
         return _environment(text, shlex.split(text.removeprefix("env:")))
     if name == "allocator" and value:
@@ -372,6 +374,22 @@ def _environment(name: str, assignments: list[str]) -> Method:
         huge_page_bytes(),
         variables,
         settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
+    )
+
+
+def _plan(name: str) -> Method:
+    from tlbcost.attribution.sites import plan_variables
+
+    _check_thp("plan")
+    return Method(
+        name,
+        "allocations that the plan names ask for transparent huge pages (tlbcost run --plan)",
+        "anonymous",
+        huge_page_bytes(),
+        plan_variables(Path(name.removeprefix("plan:"))),
+        settings=_on_request(),
+        # It is for a part of the memory.
+        proven_fraction=0.005,
     )
 
 

@@ -37,7 +37,8 @@ class Method:
     `words` say what it does, `reach` which memory it should get. `page_bytes`: the size of the
     pages. `prefix` goes before the program. `pool_bytes`: the size of the hugetlb pages that must
     be free for it; `mount`: with a hugetlbfs. `settings`: what files of the kernel must hold.
-    `notes`: what is to be known of the result.
+    `notes`: what is to be known of the result. `proven_fraction`: with less of the memory that it
+    should reach on huge pages it was not tried.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Method:
     mount: bool = False
     settings: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    proven_fraction: float = 0.5
 
     @property
     def transparent(self) -> bool:
@@ -149,8 +151,6 @@ def drop_huge_page_requests(announce: Callable[[str], None]) -> tuple[str, ...]:
     return notes
 
 
-# Less than this part of the memory that a method should reach on huge pages is no trial of them.
-PROVEN_FRACTION = 0.5
 # Parts smaller than this share of what stayed are not named.
 _WORTH_NAMING = 0.1
 _MOST_NAMED = 3
@@ -162,7 +162,7 @@ def covered_fraction(method: Method, backing: PeakMemory | None) -> float | None
 
 
 def is_proven(method: Method, backing: PeakMemory | None) -> bool:
-    return (covered_fraction(method, backing) or 0.0) >= PROVEN_FRACTION
+    return (covered_fraction(method, backing) or 0.0) >= method.proven_fraction
 
 
 def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> str:

@@ -53,6 +53,7 @@ def print_regions(console: Console, document: EstimateDocument) -> None:
         if attribution.source == SIMULATION:
             _memory(console, attribution, sizes[0])
             _code(console, attribution, sizes)
+            _sites_table(console, attribution)
         else:
             print_sampled(console, attribution)
 
@@ -142,6 +143,23 @@ def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) 
             _percent(None if line.huge_walks is None else _share(line.huge_walks, line.walks)),
         )
     section(console, shown)
+
+
+def _sites_table(console: Console, attribution: AttributionPart) -> None:
+    if not attribution.sites:
+        return
+    shown = table("allocated by", "gain", "at once", "adds")
+    for site in attribution.sites[:_MOST_LINES]:
+        if site.gain_fraction >= _LEAST:
+            shown.add_row(
+                shortened(words(site.site), _NAME_COLUMNS), units.percent(site.gain_fraction),
+                units.size(site.allocated_bytes), _size(site.growth_bytes),
+            )  # fmt: skip
+    section(console, shown)
+    console.print(
+        "Parts of what huge pages save in anonymous memory, the most bytes at once, and what huge "
+        "pages add."
+    )
 
 
 def worth_a_line(attribution: AttributionPart) -> list[CodeLine]:

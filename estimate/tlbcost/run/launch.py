@@ -199,7 +199,8 @@ class Launcher:
     tlbcost-count launches in the same way, and watches the program besides.
     `runs`: how many there were. `transparent`: whether the kernel may give the program transparent
     huge pages at all, even if it asks for them; None: as it may give them to us. `region`: what
-    runs cost is what this phase of them does.
+    runs cost is what this phase of them does. `environment`: of programs that execute() gives none;
+    None: ours.
     """
 
     folder: Path
@@ -208,6 +209,7 @@ class Launcher:
     prepare: str | None = None
     transparent: bool | None = None
     region: Region | None = None
+    environment: Mapping[str, str] | None = None
     runs: int = field(default=0, init=False)
 
     def execute(
@@ -263,8 +265,9 @@ class Launcher:
         before = memory_limit()
         fd = stack.enter_context(self.stdin.opened(first=first))
         process = self._start(
-            argv, output, fd, discard=discard, environment=environment, tool=tool, profiler=profiler
-        )
+            argv, output, fd, discard=discard, environment=environment or self.environment,
+            tool=tool, profiler=profiler,
+        )  # fmt: skip
         if started is not None:
             try:
                 started(process.pid)

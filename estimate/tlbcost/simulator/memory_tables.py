@@ -129,11 +129,29 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A huge page's place in anonymous memory: what of it is resident, and its walks of data."""
+    """A huge page's place in anonymous memory: its walks of data, and what of it is resident.
 
-    resident_bytes: int
+    `resident_bytes` None: the process had ended when its windows were counted.
+    """
+
+    resident_bytes: int | None
     base_walks: float
     huge_walks: float
+    pid: int = 0
+    address: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SiteGain:
+    """A call that allocated memory, by its part of what huge pages save in anonymous memory."""
+
+    site: Annotated[SourceLocation, doc("where it is")]
+    gain_fraction: Annotated[float, doc("its part of the gain", minimum=0, maximum=1)]
+    allocated_bytes: Annotated[int, doc("the most at once", minimum=0)]
+    growth_bytes: Annotated[
+        int | None, doc("memory that huge pages would add there; null: not known", minimum=0)
+    ]
+    keys: Annotated[tuple[str, ...], doc("of its call stacks, for tlbcost run --plan")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +159,7 @@ class ImageAttribution:
     """One process image by memory and code. `references`: all of it; `phase_references`: a phase's.
 
     `program`: as it was started; `executable`: its path, or None. `blocks`: of one run that copies
-    followed, those with walks.
+    followed, those with walks. `sites`: the code that allocated them, if that was recorded.
     """
 
     pid: int
@@ -154,6 +172,7 @@ class ImageAttribution:
     phase_references: int
     executable: str | None = None
     blocks: tuple[Block, ...] = ()
+    sites: tuple[SiteGain, ...] = ()
 
 
 def read_attributions(folder: Path) -> tuple[ImageAttribution, ...]:

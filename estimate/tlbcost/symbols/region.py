@@ -115,7 +115,7 @@ def _ambiguous(
     shown = []
     for entry in entries[:_NEAR]:
         full = next(each.name for each in found.named if each.start == entry)
-        where = f" ({lines[entry][1]}:{lines[entry][2]})" if entry in lines else ""
+        where = f" ({lines[entry][0][1]}:{lines[entry][0][2]})" if entry in lines else ""
         shown.append(f"{readable.get(full, full)}{where} is {entry:#x}")
     return TlbcostError(
         f"{len(entries)} functions of {path} are called {name}",

@@ -18,38 +18,44 @@ from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
 # Debug information of a browser takes longer; then it is not used.
 _TIMEOUT_S = 20
 _LINE = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 _MANGLED = ("_Z", "_R")
 
 # The innermost function, even if inlined, its file without folders, and the line.
 Source = tuple[str, str, int]
 
 
-def source_lines(path: str, addresses: Sequence[int]) -> dict[int, Source]:
-    """The source of addresses in an ELF file (as in its segments), where known."""
-    command = ["addr2line", "--functions", "--demangle", f"--exe={path}"]
-    words = _answers(command, [f"{address:#x}" for address in addresses], each=2)
-    if words is None:
-        return {}
-    found = {}
-    for address, function, where in zip(addresses, words[::2], words[1::2], strict=True):
-        line = _LINE.fullmatch(where)
-        if function != "??" and line is not None and int(line[2]):
-            found[address] = (function, PurePosixPath(line[1]).name, int(line[2]))
-    return found
+def source_lines(path: str, addresses: Sequence[int]) -> dict[int, tuple[Source, ...]]:
+    """The source of addresses in an ELF file (as in its segments), where known.
+
+    The innermost function first, then those that it is inlined into.
+    """
+    command = ["addr2line", "--addresses", "--inlines", "--functions", "--demangle"]
+    words = _answers([*command, f"--exe={path}"], [f"{address:#x}" for address in addresses])
+    found: dict[int, list[Source]] = {}
+    chain: list[Source] = []
+    lines = iter(words or ())
+    for word in lines:
+        if _ADDRESS.fullmatch(word):
+            chain = found.setdefault(int(word, 16), [])
+            continue
+        line = _LINE.fullmatch(next(lines, ""))
+        if word != "??" and line is not None and int(line[2]):
+            chain.append((word, PurePosixPath(line[1]).name, int(line[2])))
+    return {address: tuple(chain) for address, chain in found.items() if chain}
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """Demangled C++ and Rust names; other names are left out."""
     mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
     readable = _answers(["c++filt"], mangled)
-    return {} if readable is None else dict(zip(mangled, readable, strict=True))
+    if readable is None or len(readable) != len(mangled):
+        return {}
+    return dict(zip(mangled, readable, strict=True))
 
 
-def _answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> list[str] | None:
-    """The lines that the program prints for these, `each` for one.
-
-    None where there is no such program, it fails or takes too long, or prints another number.
-    """
+def _answers(command: Sequence[str], lines: Sequence[str]) -> list[str] | None:
+    """The lines that the program prints for these; None: there is none, it fails or takes long."""
     program = shutil.which(command[0])
     if program is None or not lines:
         return None
@@ -65,8 +71,7 @@ def _answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> lis
         )
     except (OSError, subprocess.SubprocessError, UnicodeError):
         return None
-    found = done.stdout.splitlines()
-    return found if len(found) == each * len(lines) else None
+    return done.stdout.splitlines()
 
 
 # Where JIT compilers write perf-PID.map, by convention.
@@ -105,6 +110,10 @@ class Resolver:
 
     def sources(self, places: Sequence[CodePlace]) -> list[Source | None]:
         """The source line of each place in a file with debug information; None: not known."""
+        return [chain[0] if chain else None for chain in self.chains(places)]
+
+    def chains(self, places: Sequence[CodePlace]) -> list[tuple[Source, ...]]:
+        """The same, and the functions that each is inlined into."""
         addresses: dict[str, set[int]] = {}
         found: list[tuple[str, int] | None] = []
         for place in places:
@@ -114,7 +123,7 @@ class Resolver:
             if place.path is not None and address is not None:
                 addresses.setdefault(place.path, set()).add(address)
         known = {name: source_lines(name, sorted(some)) for name, some in addresses.items()}
-        return [None if each is None else known[each[0]].get(each[1]) for each in found]
+        return [() if each is None else known[each[0]].get(each[1], ()) for each in found]
 
     def _object(self, name: str) -> ElfObject | None:
         if name not in self._objects:

@@ -10,7 +10,7 @@ import platform
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal, NoReturn, TextIO
@@ -25,6 +25,7 @@ from tlbcost.common.paths import version
 from tlbcost.common.sudo import become, calling_user
 from tlbcost.run.launch import resolve, rights_gained, start_failure
 from tlbcost.system import hints, process
+from tlbcost.system.environment import joined
 from tlbcost.system.machine import THP, thp_mode
 from tlbcost.system.process import tracing_rights
 
@@ -119,13 +120,19 @@ def replace_by(argv: Sequence[str], *, advised: bool) -> NoReturn:
     What it starts inherits that. Raises TlbcostError: 4 where the kernel cannot, 126 or 127 if it
     cannot be started.
     """
-    path = resolve(argv[0])
     if ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, _EXCEPT_ADVISED if advised else 0, 0, 0):
         raise TlbcostError(
             "this kernel cannot keep transparent huge pages from memory that does not ask alone",
             "Linux 6.18 can; --no-thp keeps them from all memory",
             CANNOT_MEASURE,
         )
+    become_program(argv, {})
+
+
+def become_program(argv: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    """With these variables, too. Raises TlbcostError: 126 or 127 if it cannot be started."""
+    environment = {**os.environ, **joined(os.environ, variables)}
+    path = resolve(argv[0])
     user = calling_user()
     if user is not None:
         become(user)
@@ -133,7 +140,7 @@ def replace_by(argv: Sequence[str], *, advised: bool) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execv(path, list(argv))
+        os.execve(path, list(argv), environment)
     except OSError as error:
         raise start_failure(argv[0], path, error.errno or 0) from error
 

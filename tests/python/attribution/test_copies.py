@@ -93,8 +93,9 @@ def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
     (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
     first, second = (weighed.weights[0, window] for window in (0, 1))
     assert image.blocks == (
-        Block(8192, pytest.approx(7 * first + 5 * second), 0),
-        Block(2 << 20, 0, pytest.approx(3 * second)),
+        Block(8192, pytest.approx(7 * first + 5 * second), 0, 0, 1 << 21),
+        Block(2 << 20, 0, pytest.approx(3 * second), 0, 9 << 21),
+        Block(None, pytest.approx(3 * second), 0, 0, 21 << 21),
     )
 
 

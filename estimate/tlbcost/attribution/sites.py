@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Code that allocated the memory with page walks, as the library in profiler/sites recorded it."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from tlbcost.attribution.blocks import HUGE_BYTES, added_bytes, saved_walks
+from tlbcost.attribution.document import allocation_site
+from tlbcost.common import paths
+from tlbcost.common.document import Part, doc, from_json
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.reading import read_text
+from tlbcost.simulator.memory_tables import Block, SiteGain, SourceLocation
+from tlbcost.symbols.elf import ElfObject, build_id_of
+from tlbcost.symbols.resolver import CodePlace, Resolver
+from tlbcost.system.environment import joined
+
+# struct sites_file of profiler/sites/sites.h.
+_MAGIC = 0x3173657469736C74
+_HEAD, _NAME_BYTES, _NAMES = struct.Struct("=3Q"), 256, 255
+_ROW = struct.Struct("=16Q")
+_OFFSET_BITS = 56
+_LARGE_BYTES = 1 << 20
+# A plan has the sites with this part of the gain.
+_PLANNED_FRACTION = 0.75
+# Of a process, and of a call stack in it.
+_Key = tuple[int, int]
+
+
+class _Allocation(NamedTuple):
+    address: int
+    n_bytes: int
+    weight: int  # bytes of allocations that it stands for; 0: its end
+    key: int
+    frames: tuple[tuple[str | None, int], ...]  # object, and offset in it of the return address
+
+
+def library() -> Path:
+    return paths.libexec("tlbcost-sites.so")
+
+
+def recording(folder: Path, present: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program whose allocations are recorded in the folder."""
+    added = {"LD_PRELOAD": str(library()), "TLBCOST_SITES": str(folder)}
+    return {**present, **joined(present, added)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """What was recorded of blocks: call stacks, and the part of each block that each allocated."""
+
+    stacks: Mapping[_Key, tuple[SourceLocation, ...]]
+    peaks: Mapping[_Key, int]
+    owners: tuple[Mapping[_Key, float], ...]
+
+
+def read_sites(folder: Path, blocks: Sequence[Block]) -> Sites:
+    """What the library wrote of the processes of these blocks."""
+    wanted = {(block.pid, block.address): i for i, block in enumerate(blocks)}
+    owners: list[dict[_Key, float]] = [{} for _ in blocks]
+    rows: dict[_Key, _Allocation] = {}
+    peaks: dict[_Key, int] = {}
+    for pid in {block.pid for block in blocks}:
+        found = _read(folder / f"sites.{pid}")
+        # What was freed may have been there when its walks were counted.
+        for row in {row.address: row for row in found if row.weight}.values():
+            key = (pid, row.key)
+            for place, n_bytes in _places(row):
+                i = wanted.get((pid, place))
+                if i is not None:
+                    owners[i][key] = owners[i].get(key, 0.0) + n_bytes
+                    rows[key] = row
+        peaks |= {(pid, key): n for key, n in _peaks(found).items()}
+    for each in owners:
+        whole = sum(each.values())
+        for key in each:
+            each[key] /= whole
+    return Sites(_stacks(rows), peaks, tuple(owners))
+
+
+def gains(sites: Sites, blocks: Sequence[Block]) -> tuple[SiteGain, ...]:
+    """By the line that allocated, the largest gain first."""
+    saved = saved_walks(blocks)
+    sums: dict[SourceLocation, list[float]] = {}
+    keys: dict[SourceLocation, dict[_Key, None]] = {}
+    for block, walks, owners in zip(blocks, saved, sites.owners, strict=True):
+        for key, part in owners.items():
+            site = allocation_site(sites.stacks[key])
+            if site is not None:
+                total = sums.setdefault(site, [0.0, 0.0])
+                total[0] += walks * part
+                added = added_bytes(block)
+                total[1] += math.nan if added is None else added * part
+                keys.setdefault(site, {})[key] = None
+    whole = sum(saved) or 1.0
+    found = [
+        SiteGain(
+            site=site,
+            gain_fraction=min(gain / whole, 1.0),
+            allocated_bytes=sum(sites.peaks[key] for key in keys[site]),
+            growth_bytes=None if math.isnan(growth) else round(growth),
+            keys=tuple(dict.fromkeys(f"{key:016x}" for _, key in keys[site])),
+        )
+        for site, (gain, growth) in sums.items()
+    ]
+    return tuple(sorted(found, key=lambda each: -each.gain_fraction))
+
+
+def _read(path: Path) -> list[_Allocation]:
+    """In their order; none of a process that did not load the library."""
+    try:
+        with path.open("rb") as file:
+            magic, count, _ = _HEAD.unpack(file.read(_HEAD.size))
+            if magic != _MAGIC:
+                return []
+            text = [file.read(_NAME_BYTES) for _ in range(_NAMES)]
+            data = file.read(count * _ROW.size)
+    except (OSError, struct.error):
+        return []
+    names = [None, *(each.partition(b"\0")[0].decode(errors="surrogateescape") for each in text)]
+    found = []
+    for start in range(0, len(data) - _ROW.size + 1, _ROW.size):
+        address, n_bytes, weight, key, *frames = _ROW.unpack_from(data, start)
+        # A process that was killed may not have finished a row.
+        if address:
+            stack = (divmod(each, 1 << _OFFSET_BITS) for each in frames if each)
+            places = tuple((names[number], offset) for number, offset in stack)
+            found.append(_Allocation(address, n_bytes, weight, key, places))
+    return found
+
+
+def _peaks(rows: Iterable[_Allocation]) -> dict[int, int]:
+    """Of each stack, the most bytes at once."""
+    live: dict[int, _Allocation] = {}
+    now: dict[int, int] = {}
+    most: dict[int, int] = {}
+    for row in rows:
+        before = live.pop(row.address, None)
+        if before is not None:
+            now[before.key] -= before.weight
+        if row.weight:
+            live[row.address] = row
+            now[row.key] = now.get(row.key, 0) + row.weight
+            most[row.key] = max(most.get(row.key, 0), now[row.key])
+    return most
+
+
+def _places(row: _Allocation) -> Iterable[tuple[int, int]]:
+    """Places of 2 MiB and the bytes that it has there."""
+    first = row.address // HUGE_BYTES * HUGE_BYTES
+    if row.n_bytes < _LARGE_BYTES:
+        yield first, row.weight
+        return
+    end = row.address + row.n_bytes
+    for place in range(first, end, HUGE_BYTES):
+        yield place, min(end, place + HUGE_BYTES) - max(row.address, place)
+
+
+def _stacks(rows: Mapping[_Key, _Allocation]) -> dict[_Key, tuple[SourceLocation, ...]]:
+    objects: dict[str, ElfObject | None] = {}
+    frames = [
+        (key, name, _code_place(key[0], name, offset, objects))
+        for key, row in rows.items()
+        for name, offset in row.frames
+    ]
+    resolver, code = Resolver(), [place for _, _, place in frames]
+    found: dict[_Key, list[SourceLocation]] = {key: [] for key in rows}
+    for (key, name, _), symbol, chain in zip(
+        frames, resolver.names(code), resolver.chains(code), strict=True
+    ):
+        found[key] += [SourceLocation(name, *source) for source in chain or ((symbol, None, None),)]
+    return {key: tuple(stack) for key, stack in found.items()}
+
+
+def _code_place(
+    pid: int, name: str | None, offset: int, objects: dict[str, ElfObject | None]
+) -> CodePlace:
+    """Of the call, which is before the address that it returns to."""
+    if name is not None and name not in objects:
+        try:
+            objects[name] = ElfObject.read(Path(name))
+        except (OSError, ValueError):
+            objects[name] = None
+    elf = None if name is None else objects[name]
+    if elf is None or not elf.segments:
+        return CodePlace(pid, name, offset - 1)
+    # The library counts from the object's first page.
+    base = min(address for _, _, address in elf.segments) & -4096
+    in_file = elf.offset(base + offset - 1)
+    return CodePlace(pid, name, offset - 1 if in_file is None else in_file)
+
+
+class SitePlan(Part, frozen=True, kw_only=True):
+    """Memory that is to ask for transparent huge pages, by the code that allocates it."""
+
+    schema: Annotated[Literal["tlbcost-plan-1"], doc("form of this document and its version")] = (
+        "tlbcost-plan-1"
+    )
+    tlbcost_version: Annotated[str, doc("version of tlbcost")]
+    program: Annotated[str, doc("path of the program")]
+    build_id: Annotated[str | None, doc("of the program, whose other builds have other keys")]
+    gain_fraction: Annotated[
+        float, doc("these sites' part of what all memory saves", minimum=0, maximum=1)
+    ]
+    growth_bytes: Annotated[
+        int | None, doc("memory that huge pages add there; null: not known", minimum=0)
+    ]
+    sites: Annotated[tuple[SiteGain, ...], doc("those that save most for the memory they add")]
+
+
+def plan_of(sites: Sequence[SiteGain], program: str) -> SitePlan:
+    """Sites with three quarters of the gain that sites have, for the least memory."""
+    wanted = _PLANNED_FRACTION * sum(site.gain_fraction for site in sites)
+    chosen: list[SiteGain] = []
+    for site in sorted(sites, key=_worth, reverse=True):
+        if sum(each.gain_fraction for each in chosen) < wanted:
+            chosen.append(site)
+    added = [site.growth_bytes for site in chosen]
+    return SitePlan(
+        tlbcost_version=paths.version(),
+        program=program,
+        build_id=build_id_of(program),
+        gain_fraction=min(sum(site.gain_fraction for site in chosen), 1.0),
+        growth_bytes=None if None in added else sum(n or 0 for n in added),
+        sites=tuple(chosen),
+    )
+
+
+def _worth(site: SiteGain) -> float:
+    """The gain for each byte; with the memory unknown, as if it added none."""
+    return site.gain_fraction / ((site.growth_bytes or 0) + 4096)
+
+
+def plan_variables(path: Path) -> dict[str, str]:
+    """What a program needs in its environment to follow a plan. Raises TlbcostError."""
+    hint = "tlbcost estimate --plan FILE -- COMMAND"
+    try:
+        plan = from_json(read_text(path, hint=hint), SitePlan)
+    except msgspec.DecodeError as error:
+        raise TlbcostError(f"{path}: not a plan: {error}", hint) from error
+    if plan.build_id != build_id_of(plan.program):
+        raise TlbcostError(
+            f"{path}: {plan.program} is another build now, and its sites have other keys", hint
+        )
+    keys = (key for site in plan.sites for key in site.keys)
+    return {"LD_PRELOAD": str(library()), "TLBCOST_SITES_PLAN": ",".join(keys)}
