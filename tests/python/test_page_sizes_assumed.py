@@ -17,7 +17,7 @@ NUMBER = re.compile(
     r"|(<<|>>) ?(12|21)\b|\b4 \* (_?KIB|1024)\b|\b2 \* (_?MIB)\b"
 )
 # Folders that are built for x86-64 alone, or are no part of what is installed.
-X86_ALONE = ("profiler/copies/", "profiler/thp/", "profiler/trace/")
+X86_ALONE = ("profiler/copies/", "profiler/sites/", "profiler/thp/", "profiler/trace/")
 FOLDERS = {
     "calibrator": "*.[ch]",
     "common": "*.[ch]",
@@ -66,8 +66,9 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "profiler/timing/memory.c": [("MEMORY_BANKS", NO_PAGE)],
     "profiler/timing/wrong_paths.h": [("WRONG_PATHS_BRANCHES 4096u", NO_PAGE)],
     "estimate/tlbcost/answer/estimate.py": [("_USUAL_HUGE_BYTES.get(", UNKNOWN)],
-    "estimate/tlbcost/attribution/blocks.py": [("_BASE_BYTES, _HUGE_BYTES = ", X86)],
+    "estimate/tlbcost/attribution/document.py": [("_BASE_BYTES, HUGE_BYTES = ", X86)],
     "estimate/tlbcost/attribution/copies.py": [("_HUGE_BYTES = ", X86)],
+    "estimate/tlbcost/attribution/sites.py": [("& -4096", X86), ("or 0) + 4096)", X86)],
     "estimate/tlbcost/calibration/measurement.py": [("_WALKS = (4096,", FOOTPRINTS)],
     "estimate/tlbcost/commands/calibrate.py": [("_LEAST_PAGE = 4096", LEAST)],
     "estimate/tlbcost/counters/importing/printed_counts.py": [("event <= 0xFFF", NO_PAGE)],

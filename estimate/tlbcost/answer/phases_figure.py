@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.answer.record import Simulated
-from tlbcost.attribution.blocks import BlockCurve, curve_of
+from tlbcost.attribution.document import BlockCurve, curve_of
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.gnuplot import draw_by

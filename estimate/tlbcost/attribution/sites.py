@@ -12,8 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from tlbcost.attribution.blocks import HUGE_BYTES, added_bytes, saved_walks
-from tlbcost.attribution.document import allocation_site
+from tlbcost.attribution.document import HUGE_BYTES, added_bytes, allocation_site, saved_walks
 from tlbcost.common import paths
 from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError

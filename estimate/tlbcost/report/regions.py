@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.attribution.blocks import curve_sentence
 from tlbcost.attribution.document import (
     SIMULATION,
     AllocationSite,
     AttributionPart,
     CodeLine,
     RegionShare,
+    curve_sentence,
     words,
 )
 from tlbcost.common import names, units

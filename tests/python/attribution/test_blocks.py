@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which places of a program's memory give most for the memory that huge pages add there?"""
 
-from tlbcost.attribution.blocks import curve_of, curve_sentence
+from tlbcost.attribution.document import curve_of, curve_sentence
 from tlbcost.simulator.memory_tables import Block
 
 HUGE = 2 << 20

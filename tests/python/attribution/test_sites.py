@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from builders.tree import TREE
 from tlbcost.attribution import sites
-from tlbcost.attribution.blocks import HUGE_BYTES
+from tlbcost.attribution.document import HUGE_BYTES
 from tlbcost.common import document
 from tlbcost.common.errors import TlbcostError
 from tlbcost.simulator.memory_tables import Block, SiteGain, SourceLocation
