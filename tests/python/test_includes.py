@@ -20,6 +20,7 @@ KNOWS = {
     "profiler/trace": ("common",),
     "profiler/thp": ("common", "profiler/launch", "profiler/trace"),
     "profiler/region": ("common", "profiler/launch"),
+    "profiler/sites": (),
     "profiler/tlb": (),
     "profiler/timing": (),
     "profiler/numa": ("profiler/timing",),
