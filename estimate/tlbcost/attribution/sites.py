@@ -15,7 +15,7 @@ import msgspec
 from tlbcost.attribution.document import HUGE_BYTES, added_bytes, allocation_site, saved_walks
 from tlbcost.common import paths
 from tlbcost.common.document import Part, doc, from_json
-from tlbcost.common.errors import TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.reading import read_text
 from tlbcost.simulator.memory_tables import Block, SiteGain, SourceLocation
 from tlbcost.symbols.elf import ElfObject, build_id_of
@@ -43,7 +43,14 @@ class _Allocation(NamedTuple):
 
 
 def library() -> Path:
-    return paths.libexec("tlbcost-sites.so")
+    """What the program is started with. Raises TlbcostError (4) if LD_PRELOAD cannot name it."""
+    found = paths.libexec("tlbcost-sites.so")
+    if not found.exists():
+        raise TlbcostError(f"{found} is not there", "make; it is for x86-64", CANNOT_MEASURE)
+    if set(" :") & set(str(found)):
+        why = f"LD_PRELOAD cannot name {found}: a blank or a colon ends a name there"
+        raise TlbcostError(why, "install tlbcost in another folder", CANNOT_MEASURE)
+    return found
 
 
 def recording(folder: Path, present: Mapping[str, str]) -> dict[str, str]:
