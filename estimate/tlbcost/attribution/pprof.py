@@ -37,6 +37,11 @@ class _Profile:
             self.parts.append(_message(4, [(1, number), (2, key[0]), (4, line)]))
         return number
 
+    def sample(self, frames: Sequence[SourceLocation], values: list[int]) -> None:
+        places = [self.location(frame) for frame in frames]
+        packed = [(n, b"".join(map(_varint, part))) for n, part in ((1, places), (2, values))]
+        self.parts.append(_message(2, packed))
+
     def _mapping(self, path: str) -> int:
         number, new = _number(self._mappings, path)
         if new:
@@ -66,24 +71,27 @@ def _number(known: dict[_Key, int], key: _Key) -> tuple[int, bool]:
 def pprof(images: Sequence[ImageAttribution], stall_ns: float | None) -> bytes:
     """Samples `walks/count` and `huge_walks/count`, with `stall_ns` also `stall/nanoseconds`.
 
-    `stall_ns`: the time in translation on base pages, which is divided by their walks.
+    `stall_ns`: the time in translation on base pages, which is divided by their walks. Where
+    allocations were recorded, `waste/bytes`: what huge pages add there, at the call.
     """
     profile = _Profile()
+    wasted = [site for image in images for site in image.sites if site.growth_bytes]
     kinds = [("walks", "count"), ("huge_walks", "count")]
     kinds += [] if stall_ns is None else [("stall", "nanoseconds")]
+    kinds += [("waste", "bytes")] if wasted else []
     for kind in kinds:
         numbers = [(n, profile.string(text)) for n, text in enumerate(kind, start=1)]
         profile.parts.append(_message(1, numbers))
     stacks = [stack for image in images for stack in image.stacks]
     walks = sum(stack.base_walks for stack in stacks) or 1
+    unknown = SourceLocation(None, None, None, None)
     for stack in stacks:
         values = [stack.base_walks, stack.huge_walks]
         if stall_ns is not None:
             values.append(round(stall_ns * stack.base_walks / walks))
-        unknown = SourceLocation(None, None, None, None)
-        places = [profile.location(frame) for frame in stack.frames or (unknown,)]
-        packed = [(n, b"".join(map(_varint, part))) for n, part in ((1, places), (2, values))]
-        profile.parts.append(_message(2, packed))
+        profile.sample(stack.frames or (unknown,), values + [0] * bool(wasted))
+    for site in wasted:
+        profile.sample((site.site,), [0] * (len(kinds) - 1) + [site.growth_bytes or 0])
     profile.parts.append(_field(14, profile.string("walks")))
     return gzip.compress(b"".join([*profile.parts, *profile.strings()]), mtime=0)
 

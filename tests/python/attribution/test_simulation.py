@@ -34,6 +34,7 @@ from tlbcost.simulator.memory_tables import (
     Phase,
     RegionMisses,
     SidedMisses,
+    SiteGain,
     SourceLocation,
     Stack,
     read_attributions,
@@ -254,14 +255,17 @@ def test_functions_with_more_walks_are_named_with_their_line(
 def test_go_reads_the_stacks_as_a_profile(tmp_path: Path) -> None:
     go = shutil.which("go") or pytest.skip("needs go")
     file = tmp_path / "walks.pb.gz"
-    file.write_bytes(pprof([image()], 2e9))
+    site = SiteGain(SourceLocation(APP, "sparse", "app.c", 5), 0.2, 1 << 28, 7 << 20, ("1",))
+    file.write_bytes(pprof([replace(image(), sites=(site,))], 2e9))
     cache = {"HOME": str(tmp_path), "GOCACHE": str(TREE / "build/go-cache")}
     words = [go, "tool", "pprof", "-sample_index=stall", "-raw", file]
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | cache)
     raw = " ".join(done.stdout.split())
-    assert "walks/count[dflt] huge_walks/count stall/nanoseconds" in raw
-    assert "1333333333: 1 2" in raw
+    assert "walks/count[dflt] huge_walks/count stall/nanoseconds waste/bytes" in raw
+    assert "1333333333 0: 1 2" in raw
+    assert f" 0 0 0 {7 << 20}: " in raw
     assert "make_table" in raw
+    assert "sparse" in raw
 
 
 def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
