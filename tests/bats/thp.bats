@@ -431,7 +431,7 @@ print(open("/proc/self/smaps").read())'
 
 @test "a wrong command line" {
 	run -2 --separate-stderr "${TLBCOST}" run -- true
-	[[ ${stderr} == *"one of --thp, --no-thp and --thp-advised-only"*"hint: tlbcost run --thp"* ]]
+	[[ ${stderr} == *"one of --thp, --no-thp, --thp-advised-only and --plan"*"hint: tlbcost run --thp"* ]]
 	run -2 --separate-stderr "${TLBCOST}" run --thp --no-thp -- true
 	run -2 --separate-stderr "${TLBCOST}" run --no-thp --pid 1
 	run -127 --separate-stderr "${TLBCOST}" run --no-thp -- /nowhere/app
