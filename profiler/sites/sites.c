@@ -41,6 +41,7 @@ static char folder[4096];
 static struct sites_file *_Atomic file;
 static atomic_bool opened, growing;
 static _Atomic uint64_t room;		/* rows that the file has room for */
+static char path[sizeof(folder) + 32];
 static _Atomic uint64_t live[LIVE];
 static uint64_t plan[MOST_KEYS];
 static size_t planned;
@@ -90,6 +91,11 @@ static bool is_early(const void *block)
 	return (const char *)block >= early && (const char *)block < early + sizeof(early);
 }
 
+static size_t early_after(const void *block)
+{
+	return (size_t)(early + sizeof(early) - (const char *)block);
+}
+
 /*
  * Room for more rows.  What the file does not have yet is mapped already, and must not be written:
  * on a full disk the kernel would send a signal.
@@ -98,33 +104,35 @@ static bool grow(void)
 {
 	const size_t bytes = offsetof(struct sites_file, rows) +
 			     (room + GROWTH) * sizeof(struct sites_row);
-	char name[sizeof(folder) + 32];
 	struct rlimit limit;
-	bool grown = false;
+	void *mapped = file;
+	bool grown;
 	int fd;
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < bytes)
 		return false;
-	snprintf(name, sizeof(name), "%s/sites.%d", folder, (int)getpid());
-	fd = open(name, O_RDWR | O_CREAT | (room ? 0 : O_TRUNC) | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* Once: a child by vfork() has our memory and another number. */
+	if (!room)
+		snprintf(path, sizeof(path), "%s/sites.%d", folder, (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | (room ? 0 : O_TRUNC) | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	if (posix_fallocate(fd, 0, (off_t)bytes) == 0) {
-		if (!file) {
-			void *mapped = next_mmap(NULL, sizeof(struct sites_file),
-						 PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-			if (mapped != MAP_FAILED) {
-				((struct sites_file *)mapped)->magic = SITES_MAGIC;
-				file = mapped;
-			}
-		}
-		grown = file;
+	grown = posix_fallocate(fd, 0, (off_t)bytes) == 0;
+	if (grown && !mapped) {
+		mapped = next_mmap(NULL, sizeof(struct sites_file), PROT_READ | PROT_WRITE,
+				   MAP_SHARED, fd, 0);
+		grown = mapped != MAP_FAILED;
 	}
 	close(fd);
-	if (grown)
-		room += GROWTH;
-	return grown;
+	if (!grown)
+		return false;
+	room += GROWTH;
+	if (!file) {
+		((struct sites_file *)mapped)->magic = SITES_MAGIC;
+		/* Last: other threads write rows from here on. */
+		file = mapped;
+	}
+	return true;
 }
 
 /* The file of this process; NULL: another thread makes it, or nothing is recorded. */
@@ -415,7 +423,7 @@ void *realloc(void *old, size_t bytes)
 	if (is_early(old)) {
 		block = malloc(bytes);
 		if (block)
-			memcpy(block, old, bytes < sizeof(early) ? bytes : sizeof(early));
+			memcpy(block, old, bytes < early_after(old) ? bytes : early_after(old));
 		return block;
 	}
 	/* If it fails the old block stays, unrecorded. */

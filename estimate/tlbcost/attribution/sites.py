@@ -16,6 +16,7 @@ from tlbcost.attribution.document import HUGE_BYTES, added_bytes, allocation_sit
 from tlbcost.common import paths
 from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.progress import say
 from tlbcost.common.reading import read_text
 from tlbcost.simulator.memory_tables import Block, SiteGain, SourceLocation
 from tlbcost.symbols.elf import ElfObject, build_id_of
@@ -30,6 +31,7 @@ _OFFSET_BITS = 56
 _LARGE_BYTES = 1 << 20
 # A plan has the sites with this part of the gain.
 _PLANNED_FRACTION = 0.75
+_LOST_FRACTION = 0.01
 # Of a process, and of a call stack in it.
 _Key = tuple[int, int]
 
@@ -74,8 +76,10 @@ def read_sites(folder: Path, blocks: Sequence[Block]) -> Sites:
     owners: list[dict[_Key, float]] = [{} for _ in blocks]
     rows: dict[_Key, _Allocation] = {}
     peaks: dict[_Key, int] = {}
+    read = lost = 0
     for pid in {block.pid for block in blocks}:
-        found = _read(folder / f"sites.{pid}")
+        found, missing = _read(folder / f"sites.{pid}")
+        read, lost = read + len(found), lost + missing
         # What was freed may have been there when its walks were counted.
         for row in {row.address: row for row in found if row.weight}.values():
             key = (pid, row.key)
@@ -85,6 +89,11 @@ def read_sites(folder: Path, blocks: Sequence[Block]) -> Sites:
                     owners[i][key] = owners[i].get(key, 0.0) + n_bytes
                     rows[key] = row
         peaks |= {(pid, key): n for key, n in _peaks(found).items()}
+    # Threads that wait for the file to grow lose a few.
+    if lost > _LOST_FRACTION * (lost + read):
+        say(
+            f"{lost:,} of {lost + read:,} allocations did not fit into the record: no site is known"
+        )
     for each in owners:
         whole = sum(each.values())
         for key in each:
@@ -120,17 +129,17 @@ def gains(sites: Sites, blocks: Sequence[Block]) -> tuple[SiteGain, ...]:
     return tuple(sorted(found, key=lambda each: -each.gain_fraction))
 
 
-def _read(path: Path) -> list[_Allocation]:
-    """In their order; none of a process that did not load the library."""
+def _read(path: Path) -> tuple[list[_Allocation], int]:
+    """In their order, and how many are missing; none of a process without the library."""
     try:
         with path.open("rb") as file:
             magic, count, _ = _HEAD.unpack(file.read(_HEAD.size))
             if magic != _MAGIC:
-                return []
+                return [], 0
             text = [file.read(_NAME_BYTES) for _ in range(_NAMES)]
             data = file.read(count * _ROW.size)
     except (OSError, struct.error):
-        return []
+        return [], 0
     names = [None, *(each.partition(b"\0")[0].decode(errors="surrogateescape") for each in text)]
     found = []
     for start in range(0, len(data) - _ROW.size + 1, _ROW.size):
@@ -140,7 +149,7 @@ def _read(path: Path) -> list[_Allocation]:
             stack = (divmod(each, 1 << _OFFSET_BITS) for each in frames if each)
             places = tuple((names[number], offset) for number, offset in stack)
             found.append(_Allocation(address, n_bytes, weight, key, places))
-    return found
+    return found, count - len(found)
 
 
 def _peaks(rows: Iterable[_Allocation]) -> dict[int, int]:

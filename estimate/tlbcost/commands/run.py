@@ -90,11 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.pid is not None or arguments.json or arguments.output:
             why = "run: --pid, --json and --output are for --thp"
             raise TlbcostError(why, "tlbcost run --no-thp -- ./app ARG...", USAGE)
-        from tlbcost.thp.program import become_program, replace_by
+        from tlbcost.thp.program import become_program, check_possible, replace_by
 
         if planned:
             from tlbcost.attribution.sites import plan_variables
 
+            check_possible()
             become_program(argv, plan_variables(arguments.plan))
         replace_by(argv, advised=arguments.thp_advised_only)
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)

@@ -297,14 +297,21 @@ def _mthp(name: str, size: int) -> Method:
 
 
 def every_size() -> list[str]:
-    """The names of methods with transparent huge pages of each size that this kernel has."""
+    """The names of methods with transparent huge pages of each size that this kernel has.
+
+    Raises TlbcostError (4) if it has one size alone.
+    """
     names = {size: f"mthp-{size >> 10}K" for size in sorted(machine.sizes_below(THP))}
     # A size for shared memory alone has no such file.
-    return [
+    found = [
         "thp" if size == huge_page_bytes() else name
         for size, name in names.items()
         if setting(f"{THP}/hugepages-{size >> 10}kB/enabled") is not None
     ]
+    if not found:
+        why = "this kernel has transparent huge pages of one size at most; others are of Linux 6.8"
+        raise TlbcostError(f"mthp: {why}", "--with thp", CANNOT_MEASURE)
+    return found
 
 
 def _hugectl(options: list[str]) -> Method:

@@ -180,7 +180,7 @@ def best_sentence(trials: Sequence[Trial]) -> str:
     most = max((share for _, share in known), key=lambda share: share.value, default=None)
     if most is None or most.low <= 0:
         return "None of them saves time for sure."
-    alike = [trial for trial, share in known if share.high >= most.low]
+    alike = [trial for trial, share in known if share.low > 0 and share.high >= most.low]
     best = min(alike, key=lambda trial: growth(trial.proven_pairs).value)
     if len(alike) == 1:
         return f"Best: {best.method.name}."

@@ -63,7 +63,7 @@ def found(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site
     """Gains by site, each block of which has its site's walks."""
     folder = tmp_path_factory.mktemp("sites")
     pid, _ = run(planted, sites.recording(folder, {}))
-    rows = [row for row in sites._read(folder / f"sites.{pid}") if row.weight]
+    rows = [row for row in sites._read(folder / f"sites.{pid}")[0] if row.weight]
     places = {place for row in rows for place, _ in sites._places(row)}
     blocks = [Block(HUGE_BYTES, 1, 0, pid, place) for place in sorted(places)]
     owned = sites.read_sites(folder, blocks)
@@ -133,7 +133,16 @@ def test_a_plan_is_of_one_build(planted: Path, tmp_path: Path) -> None:
 
 def test_a_process_without_the_library_has_no_sites(tmp_path: Path) -> None:
     (tmp_path / "sites.7").write_bytes(b"garbage")
+    assert sites._read(tmp_path / "sites.7") == ([], 0)
     blocks = [Block(None, 1, 0, pid, 0) for pid in (7, 8)]
     found = sites.read_sites(tmp_path, blocks)
     assert found.owners == ({}, {})
     assert sites.gains(found, blocks) == ()
+
+
+def test_a_full_record_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = bytes(sites._NAME_BYTES * sites._NAMES)
+    row = sites._ROW.pack(HUGE_BYTES, HUGE_BYTES, HUGE_BYTES, 1, *[0] * 12)
+    (tmp_path / "sites.7").write_bytes(sites._HEAD.pack(sites._MAGIC, 5, 0) + names + row)
+    sites.read_sites(tmp_path, [Block(None, 1, 0, 7, HUGE_BYTES)])
+    assert "4 of 5 allocations did not fit" in capsys.readouterr().err

@@ -168,6 +168,8 @@ def import_files(
     if len(recordings) > 1:
         raise TlbcostError("--from takes one recording", "leave out all but one perf.data", USAGE)
     hits = read_hits(recordings[0]) if recordings else None
+    if hits is not None and not hits.hits:
+        raise TlbcostError(f"{recordings[0]} holds no samples", _HINT)
     if hits is not None and len(files) == 1:
         counts = sampled_counts(hits, str(recordings[0]), asked)
     else:

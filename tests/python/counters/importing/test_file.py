@@ -234,6 +234,13 @@ def test_a_recording_says_which_memory_misses(tmp_path: Path) -> None:
         import_files((file, file))
 
 
+def test_a_recording_without_samples_is_no_count(tmp_path: Path) -> None:
+    file = tmp_path / "samples.txt"
+    file.write_text(CYCLES.replace("             app", "     tlbcost-run"))
+    with pytest.raises(TlbcostError, match="holds no samples"):
+        import_files((file,))
+
+
 def test_counts_of_a_recording_alone_are_those_that_its_samples_stand_for(tmp_path: Path) -> None:
     file = tmp_path / "samples.txt"
     file.write_text(10 * CYCLES + CYCLES.replace("] U ", "] K "))
