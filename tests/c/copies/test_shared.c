@@ -209,6 +209,25 @@ static void read_object(const struct object *object, unsigned char *bytes, blkcn
 	*blocks = status.st_blocks;
 }
 
+/*
+ * A thread is stopped a little before it leaves its CPU, and may be preempted between.  Who reads its
+ * system call waits until it has left (the kernel's wait_task_inactive), or is told that it runs.
+ */
+static void wait_off_cpu(pid_t program)
+{
+	char path[64], text[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)program);
+	do {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = read(fd, text, sizeof(text));
+		close(fd);
+	} while (n >= 7 && !memcmp(text, "running", 7));
+	CHECK(n > 0);
+}
+
 static void hold(pid_t program)
 {
 	struct thread_facts facts = { .state = 'R' };
@@ -216,11 +235,8 @@ static void hold(pid_t program)
 	kill(program, SIGSTOP);
 	while (facts.state != 'T' && thread_facts_read(program, program, &facts) == 0)
 		injected_nap(100);
-	/* It is stopped a little before it leaves its CPU. */
-	do {
-		held_cpu_ns = process_cpu_ns(program);
-		injected_nap(200);
-	} while (process_cpu_ns(program) != held_cpu_ns);
+	wait_off_cpu(program);
+	held_cpu_ns = process_cpu_ns(program);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		read_object(&objects[i], objects[i].before, &objects[i].blocks);
 }
