@@ -172,6 +172,17 @@ static int go_on(const struct arm *arm, uint64_t deadline_ns, int *status)
 	return TRACEE_EVENT(*status) == PTRACE_EVENT_STOP;
 }
 
+/*
+ * Our interruption may overtake a debug register's trap, which is reported when the arm runs again.
+ * Is it of an earlier check point?
+ */
+static bool is_old_trap(pid_t pid)
+{
+	siginfo_t info;
+
+	return ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_code == TRAP_HWBKPT;
+}
+
 /* The end of a stretch at this stop; ARM_TIME: it continues. */
 static enum arm_end at_stop(struct arm *arm, struct check_point *until, int status)
 {
@@ -181,9 +192,9 @@ static enum arm_end at_stop(struct arm *arm, struct check_point *until, int stat
 		return ARM_GONE;
 	if (WSTOPSIG(status) == TRACEE_AT_CALL)
 		return at_call(arm);
-	if (WSTOPSIG(status) != SIGTRAP || !until)
+	if (WSTOPSIG(status) != SIGTRAP)
 		return ARM_SIGNAL;
-	switch (check_point_stopped(until, arm->copy.pid, &arm->registers)) {
+	switch (until ? check_point_stopped(until, arm->copy.pid, &arm->registers) : CHECK_NO_HIT) {
 	case CHECK_HIT:
 		return ARM_CHECKED;
 	case CHECK_TIGHT:
@@ -193,7 +204,7 @@ static enum arm_end at_stop(struct arm *arm, struct check_point *until, int stat
 	case CHECK_NO_HIT:
 		break;
 	}
-	return ARM_SIGNAL;
+	return is_old_trap(arm->copy.pid) ? ARM_TIME : ARM_SIGNAL;
 }
 
 static enum arm_end run(struct arm *arm, struct check_point *until, uint64_t ns, uint32_t *stops)
@@ -211,7 +222,7 @@ static enum arm_end run(struct arm *arm, struct check_point *until, uint64_t ns,
 		int stopped;
 
 		if (ran_ns >= ns || now_ns >= end_ns)
-			return until ? ARM_LATE : ARM_TIME;
+			return ARM_TIME;
 		stopped = go_on(arm, now_ns + (ns - ran_ns), &status);
 		if (stopped < 0)
 			return ARM_GONE;
@@ -232,21 +243,20 @@ enum arm_end arm_run(struct arm *arm, struct check_point *until, uint64_t ns,
 	uint64_t before_ns;
 	enum arm_end end;
 
-	*stretch = (struct arm_stretch){ 0 };
 	if (arm->at_call >= 0)
 		return ARM_CALL;
-	if (until && check_point_arm(until, pid) < 0)
+	if (until && check_point_watch(until, pid) < 0)
 		return ARM_GONE;
 	before_ns = process_cpu_ns(pid);
 	end = run(arm, until, ns, &stretch->stops);
 	if (end == ARM_GONE)
 		return end;
-	stretch->cpu_ns = process_cpu_ns(pid) - before_ns;
-	stretch->faults = faults_of(pid) - faults;
+	stretch->cpu_ns += process_cpu_ns(pid) - before_ns;
+	stretch->faults += faults_of(pid) - faults;
 	if (until)
 		check_point_disarm(pid);
 	/* Where it is, for our calls. */
-	if (end == ARM_TIME || end == ARM_LATE || end == ARM_TIGHT) {
+	if (end == ARM_TIME || end == ARM_TIGHT) {
 		if (ptrace(PTRACE_GETREGS, pid, NULL, &arm->registers) < 0)
 			return ARM_GONE;
 	}

@@ -29,11 +29,11 @@ enum arm_end {
 	ARM_TIGHT,		/* candidates were hit too often: the code is a tight loop */
 	ARM_CALL,		/* at_call */
 	ARM_SIGNAL,		/* a fault, or a signal of its own */
-	ARM_LATE,		/* it did not come to the check point */
+	ARM_LATE,		/* it does not come to the check point */
 	ARM_GONE,
 };
 
-/* What one run of it took, including our stops. */
+/* What its runs took, including our stops. */
 struct arm_stretch {
 	uint64_t cpu_ns;	/* of the process, in user and kernel mode */
 	uint64_t faults;	/* page faults */
@@ -53,8 +53,8 @@ void arm_kill(struct arm *arm, struct copy *from);
 int64_t arm_call(struct arm *arm, long number, const uint64_t arguments[6]);
 
 /*
- * Let it run until the check point; NULL: for `ns` in user mode, about.  With a check point, `ns`
- * is the most CPU time that it may take.  SIGCHLD is blocked.
+ * Let it run on for `ns` in user mode, about; with a check point, until that, or for `ns` of CPU
+ * time.  Adds to the stretch.  SIGCHLD is blocked.
  */
 enum arm_end arm_run(struct arm *arm, struct check_point *until, uint64_t ns,
 		     struct arm_stretch *stretch);

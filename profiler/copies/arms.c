@@ -89,7 +89,6 @@ static void conclude(const struct measuring *measuring, size_t first)
 
 	for (size_t i = first; i < measuring->rows->count; i++) {
 		struct slice_row *row = &measuring->rows->all[i];
-		struct arm_backing backing;
 
 		if (strcmp(row->outcome, "good") != 0)
 			continue;
@@ -97,12 +96,8 @@ static void conclude(const struct measuring *measuring, size_t first)
 		row->different_pages = difference.different;
 		if (diverged)
 			row->outcome = "diverged";
-		if (arm_backing_read(&backing, measuring->arms[row->arm].copy.pid) < 0)
-			continue;
-		row->anonymous_bytes = backing.anonymous_bytes;
-		row->huge_bytes = backing.huge_bytes;
-		if (row->arm == ARM_HUGE &&
-		    backing.huge_bytes < backing.anonymous_bytes / LEAST_HUGE_SHARE)
+		if (row->arm == ARM_HUGE && row->huge_bytes != SLICE_UNKNOWN &&
+		    row->huge_bytes < row->anonymous_bytes / LEAST_HUGE_SHARE)
 			row->outcome = "not-huge";
 	}
 }

@@ -135,7 +135,9 @@ void answered_run(struct measuring *measuring)
 			return;
 		row->turn = turn;
 		row->arm = order[turn];
-		if (measuring_prepare(measuring, order[turn]) < 0 ||
+		if (measuring_prepare(measuring, order[turn]) == 0)
+			measuring_note_backing(measuring, row);
+		if (measuring->why ||
 		    run_arm(measuring, &measuring->arms[order[turn]], &area, measuring->recording, false,
 			    &answered[turn]) < 0) {
 			row->outcome = measuring->why;

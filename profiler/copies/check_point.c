@@ -10,25 +10,33 @@
 #include "instruction.h"
 #include "step.h"
 
-/* Instructions that the pilot is stepped: enough to see loops of hundreds. */
-#define STEPS 800u
+/* Instructions that the pilot is stepped at a time. */
+#define STEPS 4000u
 /* A stop takes about 20 us: a candidate that is hit more often than this is not watched any more. */
-#define MOST_HITS 25u
+#define MOST_HITS 80u
+/* Distinct words and instructions of a few times STEPS. */
+#define MOST_VISITS 12000u
 
 #define WORD 8u
+#define PAGE 4096u
+/* A page used as often is like any other. */
+#define MANY_TIMES 64u
 
 struct visit {
 	uint64_t address;
 	struct user_regs_struct registers;
-	uint32_t times;
+	uint32_t times, page_times;	/* that anything in its page was visited */
 	bool is_code;
 };
 
 /* What the pilot came by. */
 struct visits {
-	struct visit all[STEPS * 3];
+	struct visit all[MOST_VISITS];
 	unsigned count;
 };
+
+/* Of the check point that is looked for.  Too large for the stack; there is one thread. */
+static struct visits steps;
 
 static void visit(struct visits *visits, uint64_t address, bool is_code,
 		  const struct user_regs_struct *registers)
@@ -42,7 +50,9 @@ static void visit(struct visits *visits, uint64_t address, bool is_code,
 		}
 	}
 	if (visits->count < sizeof(visits->all) / sizeof(visits->all[0]))
-		visits->all[visits->count++] = (struct visit){ address, *registers, 1, is_code };
+		visits->all[visits->count++] = (struct visit){
+			.address = address, .registers = *registers, .times = 1, .is_code = is_code,
+		};
 }
 
 static bool decode_at(const struct copy *pilot, uint64_t address, struct instruction *instruction)
@@ -90,7 +100,22 @@ static bool is_taken(const struct check_point *check, const struct visit *visit)
 	return false;
 }
 
-/* Words far from the stack pointer are the rarest; instructions come last. */
+static void count_pages(struct visits *visits)
+{
+	for (unsigned i = 0; i < visits->count; i++) {
+		struct visit *each = &visits->all[i];
+
+		each->page_times = 0;
+		for (unsigned k = 0; k < visits->count; k++)
+			if (visits->all[k].address / PAGE == each->address / PAGE)
+				each->page_times += visits->all[k].times;
+	}
+}
+
+/*
+ * Instructions come last, and words near the stack pointer before them.  Others are the rarer the
+ * less their page is used: what an interpreter uses in every round of a long loop is close together.
+ */
 static uint64_t rarity(const struct visit *visit, uint64_t *random)
 {
 	const uint64_t stack = visit->registers.rsp;
@@ -103,21 +128,22 @@ static uint64_t rarity(const struct visit *visit, uint64_t *random)
 		return 1 + budget_random(random, 100);
 	if (at + near_stack > stack && at < stack + near_stack)
 		return 101 + budget_random(random, 100);
-	return 201 + budget_random(random, 100);
+	return 201 + budget_random(random, 100) +
+	       100 * (visit->page_times < MANY_TIMES ? MANY_TIMES - visit->page_times : 0);
 }
 
-static void choose(struct check_point *check, const struct visits *visits, uint64_t *random)
+void check_point_fill(struct check_point *check, uint64_t *random)
 {
 	while (check->count < CHECK_POINT_CANDIDATES) {
 		const struct visit *best = NULL;
 		uint64_t most = 0;
 
 		/* Not the first: all arms are there when they start. */
-		for (unsigned i = 1; i < visits->count; i++) {
-			const uint64_t value = rarity(&visits->all[i], random);
+		for (unsigned i = 1; i < steps.count; i++) {
+			const uint64_t value = rarity(&steps.all[i], random);
 
-			if (value > most && !is_taken(check, &visits->all[i])) {
-				best = &visits->all[i];
+			if (value > most && !is_taken(check, &steps.all[i])) {
+				best = &steps.all[i];
 				most = value;
 			}
 		}
@@ -130,23 +156,38 @@ static void choose(struct check_point *check, const struct visits *visits, uint6
 	}
 }
 
-int check_point_find(struct check_point *check, const struct copy *pilot,
-		     struct user_regs_struct *registers, uint64_t *random)
+void check_point_begin(struct check_point *check)
 {
-	/* Too large for the stack; there is one thread. */
-	static struct visits visits;
+	steps.count = check->count = 0;
+}
 
-	visits.count = check->count = 0;
+int check_point_step(const struct copy *pilot, struct user_regs_struct *registers)
+{
 	for (unsigned i = 0; i < STEPS; i++) {
-		const int rc = step_once(&visits, pilot, registers);
+		const int rc = step_once(&steps, pilot, registers);
 
 		if (rc < 0)
 			return -1;
 		if (rc)
 			break;
 	}
-	choose(check, &visits, random);
+	count_pages(&steps);
 	return 0;
+}
+
+void check_point_keep(struct check_point *check)
+{
+	const unsigned before = check->count;
+
+	check->count = 0;
+	for (unsigned i = 0; i < before; i++) {
+		const struct check_candidate *candidate = &check->candidates[i];
+
+		if (candidate->hits)
+			visit(&steps, candidate->address, candidate->is_code, &candidate->registers);
+		else
+			check->candidates[check->count++] = *candidate;
+	}
 }
 
 static int poke(pid_t pid, unsigned number, uint64_t value)
@@ -159,7 +200,7 @@ static int poke(pid_t pid, unsigned number, uint64_t value)
 /* DR6 says which were hit, DR7 which are watched. */
 enum { DR_STATUS = 6, DR_CONTROL = 7 };
 
-static int watch(const struct check_point *check, pid_t pid)
+int check_point_watch(const struct check_point *check, pid_t pid)
 {
 	/* Accesses to 8 bytes; executing has zeros. */
 	const uint64_t data = 0xb;
@@ -181,13 +222,12 @@ static int watch(const struct check_point *check, pid_t pid)
 	return poke(pid, DR_CONTROL, control);
 }
 
-int check_point_arm(struct check_point *check, pid_t pid)
+void check_point_reset(struct check_point *check)
 {
 	for (unsigned i = 0; i < check->count; i++) {
 		check->candidates[i].watched = true;
 		check->candidates[i].hits = 0;
 	}
-	return watch(check, pid);
 }
 
 void check_point_disarm(pid_t pid)
@@ -223,9 +263,10 @@ enum check_hit check_point_stopped(struct check_point *check, pid_t pid,
 		if (!(hit >> i & 1) || !candidate->watched)
 			continue;
 		any = true;
+		candidate->hits++;
 		if (check_point_same(registers, &candidate->registers))
 			return CHECK_HIT;
-		if (++candidate->hits >= MOST_HITS) {
+		if (candidate->hits >= MOST_HITS) {
 			candidate->watched = false;
 			dropped = true;
 		}
@@ -236,7 +277,7 @@ enum check_hit check_point_stopped(struct check_point *check, pid_t pid,
 		watched = watched || check->candidates[i].watched;
 	if (!watched)
 		return CHECK_TIGHT;
-	if (dropped && watch(check, pid) < 0)
+	if (dropped && check_point_watch(check, pid) < 0)
 		return CHECK_NO_HIT;
 	return CHECK_OTHER;
 }

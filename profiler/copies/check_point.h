@@ -3,8 +3,9 @@
  * An instant that several arms reach by the same work: without counters, how is it found again?
  *
  * One arm, the pilot, is single-stepped for a while.  A data word that it accesses once, or an
- * instruction that it executes once, is a candidate; a debug register stops an arm there.  The
- * check point is the first stop at which all general registers are as the pilot's were.
+ * instruction that it executes once, is a candidate, if the pilot does not come by again soon; a
+ * debug register stops an arm there.  The check point is the first stop at which all general
+ * registers are as the pilot's were.
  */
 #ifndef TLBCOST_COPIES_CHECK_POINT_H
 #define TLBCOST_COPIES_CHECK_POINT_H
@@ -22,7 +23,7 @@ struct check_candidate {
 	uint64_t address;
 	bool is_code;			/* else an aligned word of 8 bytes */
 	struct user_regs_struct registers;	/* when it stops there */
-	uint32_t hits;			/* by other registers */
+	uint32_t hits;			/* with any registers */
 	bool watched;
 };
 
@@ -31,15 +32,26 @@ struct check_point {
 	unsigned count;			/* 0: there is none */
 };
 
-/*
- * Single-step the pilot, whose registers these are, and change them to where it is then.  Returns 0
- * (check->count may be 0); or -1 with errno: it cannot continue.
- */
-int check_point_find(struct check_point *check, const struct copy *pilot,
-		     struct user_regs_struct *registers, uint64_t *random);
+/* Look for another one: no candidates, and no steps yet.  One is looked for at a time. */
+void check_point_begin(struct check_point *check);
 
-/* Watch all its candidates, without hits.  Returns 0, or -1 with errno. */
-int check_point_arm(struct check_point *check, pid_t pid);
+/*
+ * Single-step the pilot, whose registers these are, and change them to where it is then.  Adds to
+ * the steps.  Returns 0; or -1 with errno: it cannot continue.
+ */
+int check_point_step(const struct copy *pilot, struct user_regs_struct *registers);
+
+/* Add candidates from the steps, the rarest first, as far as there are any and there is room. */
+void check_point_fill(struct check_point *check, uint64_t *random);
+
+/* Keep the candidates that were not hit, and do not choose the others again. */
+void check_point_keep(struct check_point *check);
+
+/* For another arm: all candidates are to be watched, and none was hit. */
+void check_point_reset(struct check_point *check);
+
+/* Stop it at those that are still watched.  Returns 0, or -1 with errno. */
+int check_point_watch(const struct check_point *check, pid_t pid);
 void check_point_disarm(pid_t pid);
 
 enum check_hit {

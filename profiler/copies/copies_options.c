@@ -274,7 +274,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	options->sampling.window_ns = UINT64_C(5000000000);
 	options->sampling.seed = clock_ns();
 	options->arms = (struct arms_options){
-		.warm_ns = 150000000, .measured_ns = 60000000,
+		.warm_ns = 150000000, .measured_ns = 240000000,
 		.huge_page_bytes = UINT64_C(2) << 20, .time_ns = UINT64_C(60000000000),
 	};
 	window_options_init(&options->window);

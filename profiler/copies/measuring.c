@@ -70,3 +70,13 @@ int measuring_prepare(struct measuring *measuring, enum arm_kind kind)
 		return measuring_stop(measuring, "failed");
 	return 0;
 }
+
+void measuring_note_backing(const struct measuring *measuring, struct slice_row *row)
+{
+	struct arm_backing backing;
+
+	if (arm_backing_read(&backing, measuring->arms[row->arm].copy.pid) < 0)
+		return;
+	row->anonymous_bytes = backing.anonymous_bytes;
+	row->huge_bytes = backing.huge_bytes;
+}

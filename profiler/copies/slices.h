@@ -13,7 +13,7 @@ enum arm_kind { ARM_BASE, ARM_REPEAT, ARM_HUGE, ARM_KINDS };
 
 struct slice_row {
 	uint32_t window;	/* of the copies table */
-	uint32_t slice, turn;	/* in the copy; order of the arms in this slice */
+	uint32_t slice, turn;	/* in the copy; order in which the arms warm up */
 	enum arm_kind arm;
 	const char *outcome;	/* "good", or a word that says why not */
 	int64_t call;		/* that ended it; -1: none did */

@@ -38,6 +38,22 @@ static void writes(int output)
 	}
 }
 
+/* A call now and then. */
+static void updates_and_calls(int output)
+{
+	uint64_t *words = table(), state = 1;
+
+	say(output);
+	for (;;) {
+		for (unsigned i = 0; i < 30000000; i++) {
+			state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			words[(state >> 33) % WORDS] += state;
+		}
+		if (fcntl(output, F_GETFL) < 0)
+			_exit(1);
+	}
+}
+
 static bool can_collapse(void)
 {
 	void *memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -85,6 +101,30 @@ TEST(arms_do_the_same_work_on_their_pages)
 	end(&injected, &copy);
 }
 
+TEST(a_slice_ends_at_a_call_at_the_latest)
+{
+	struct arms_options until_call = options;
+	struct slice_rows rows = { 0 };
+	struct injected injected;
+	struct copy copy;
+	uint64_t random = 7;
+
+	until_call.measured_ns = 60000 * MS;
+	if (begin(&injected, &copy, updates_and_calls) == 0) {
+		CHECK_EQUAL(arms_measure(&rows, &until_call, &copy, NULL, 0, &random), 0);
+		CHECK(rows.count > 0);
+		/* It may come to its call while it warms its caches. */
+		if (strcmp(rows.all[0].outcome, "call") != 0) {
+			CHECK_EQUAL(rows.count, ARM_KINDS);
+			CHECK_EQUAL(strcmp(rows.all[0].outcome, "good"), 0);
+			CHECK(rows.all[0].time_ns != SLICE_UNKNOWN && rows.all[0].stops == 1);
+		}
+		CHECK_EQUAL(rows.all[0].call, 72);	/* fcntl */
+	}
+	slice_rows_free(&rows);
+	end(&injected, &copy);
+}
+
 static const char *outcome_of(void (*program)(int), int64_t *call)
 {
 	struct slice_rows rows = { 0 };
@@ -116,7 +156,7 @@ TEST(what_cannot_be_measured_has_its_reason)
 
 TEST(an_arm_that_is_killed_is_gone)
 {
-	struct arm_stretch stretch;
+	struct arm_stretch stretch = { 0 };
 	struct injected injected;
 	struct copy copy;
 	struct arm arm;

@@ -11,7 +11,7 @@
 
 TEST(nothing_is_written_for_others)
 {
-	struct arm_stretch stretch;
+	struct arm_stretch stretch = { 0 };
 	struct injected injected;
 	struct copy copy;
 	struct arm arm;
@@ -51,7 +51,7 @@ TEST(memory_is_filled_anew)
 {
 	static uint64_t before[WORDS], after[WORDS];
 	struct arm_backing backing;
-	struct arm_stretch stretch;
+	struct arm_stretch stretch = { 0 };
 	struct injected injected;
 	struct copy copy;
 	struct arm arm;
@@ -81,7 +81,7 @@ TEST(memory_is_filled_anew)
 TEST(text_is_made_private)
 {
 	struct copy_mappings mappings;
-	struct arm_stretch stretch;
+	struct arm_stretch stretch = { 0 };
 	struct injected injected;
 	const struct copy_mapping *code;
 	struct copy copy;
