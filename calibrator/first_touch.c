@@ -49,25 +49,21 @@ int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages
 	return rc;
 }
 
-static int write_row(struct table *table, enum arena_method method, size_t page_bytes, size_t bytes)
+static void write_row(struct table *table, size_t page_bytes, const struct first_touches *touches)
 {
-	struct first_touches touches;
-
-	if (first_touches_time(method, page_bytes, bytes / page_bytes, &touches) != 0)
-		return -1;
 	table_count(table, page_bytes);
-	table_count(table, touches.count);
-	table_count(table, touches.huge_bytes);
-	table_count(table, touches.median_ns);
-	table_count(table, touches.p99_ns);
-	table_count(table, touches.p999_ns);
-	table_count(table, touches.worst_ns);
-	return 0;
+	table_count(table, touches->count);
+	table_count(table, touches->huge_bytes);
+	table_count(table, touches->median_ns);
+	table_count(table, touches->p99_ns);
+	table_count(table, touches->p999_ns);
+	table_count(table, touches->worst_ns);
 }
 
 /*
  * The host of a virtual machine may have taken free memory back: then the first touch after that is
- * slow, on whichever pages.  Both sizes are to find memory that is there.
+ * slow, on whichever pages.  Both sizes are to find memory that is there.  But what the kernel
+ * compacts for this, it need not compact again.
  */
 static void have_at_hand(size_t bytes, size_t base_bytes, size_t huge_bytes)
 {
@@ -86,24 +82,26 @@ static void have_at_hand(size_t bytes, size_t base_bytes, size_t huge_bytes)
 	arena_close(&arenas[1]);
 }
 
-int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_t huge_bytes)
+int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_t huge_bytes,
+			bool at_hand)
 {
+	struct first_touches base, huge;
 	struct table table;
-	int error;
+	bool has_huge;
 
-	if (table_open(&table, path, "first_touches", 1) != 0)
-		return -1;
-	if (huge_bytes)
+	if (at_hand && huge_bytes)
 		have_at_hand(bytes, base_bytes, huge_bytes);
-	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns");
-	if (write_row(&table, ARENA_BASE, base_bytes, bytes) != 0) {
-		error = errno;
-		table_discard(&table);
-		errno = error;
+	/*
+	 * First, as base pages take free memory apart.  A kernel may have huge pages in pools alone.
+	 */
+	has_huge = huge_bytes &&
+		   first_touches_time(ARENA_THP, huge_bytes, bytes / huge_bytes, &huge) == 0;
+	if (first_touches_time(ARENA_BASE, base_bytes, bytes / base_bytes, &base) != 0 ||
+	    table_open(&table, path, "first_touches", 1) != 0)
 		return -1;
-	}
-	/* A kernel may have huge pages in pools alone. */
-	if (huge_bytes)
-		(void)write_row(&table, ARENA_THP, huge_bytes, bytes);
+	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns");
+	write_row(&table, base_bytes, &base);
+	if (has_huge)
+		write_row(&table, huge_bytes, &huge);
 	return table_close(&table);
 }

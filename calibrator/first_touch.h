@@ -3,6 +3,7 @@
 #ifndef TLBCOST_FIRST_TOUCH_H
 #define TLBCOST_FIRST_TOUCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +25,9 @@ int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages
 
 /*
  * The same for base pages and for huge pages (0: there are none), `bytes` of each, as a
- * 'first_touches' table.  Returns 0, or -1 with errno.
+ * 'first_touches' table.  `at_hand`: the memory is touched once before.  Returns 0, or -1 with errno.
  */
-int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_t huge_bytes);
+int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_t huge_bytes,
+			bool at_hand);
 
 #endif

@@ -230,7 +230,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (options.first_touch_bytes) {
 		rc = first_touches_write(options.output, options.first_touch_bytes,
-					 (size_t)sysconf(_SC_PAGESIZE), page_sizes_huge_bytes());
+					 (size_t)sysconf(_SC_PAGESIZE), page_sizes_huge_bytes(),
+					 options.at_hand);
 		return rc == 0 ? DONE : complain(FAILED, "cannot time first touches",
 						 strerror(errno), "with less memory");
 	}

@@ -18,6 +18,7 @@ static const char usage[] =
 	"Usage: tlbcost-calibrate [OPTION...]\n"
 	"Measure what caches, TLB misses and page faults cost on this machine.\n"
 	"\n"
+	"  --at-hand                 first touches: of memory that was touched before\n"
 	"  --cpu N                   stay on this CPU (default: where it was started)\n"
 	"  --first-touches BYTES     time the first touch of each page of so much memory\n"
 	"                            instead, on base and on huge pages\n"
@@ -110,6 +111,9 @@ static int take(int option, const char *value, struct options *options)
 		bad = parse_number(value, 0, 1 << 20, &number);
 		options->cpu = (int)number;
 		return bad;
+	case 'a':
+		options->at_hand = true;
+		return 0;
 	case 'F':
 		bad = parse_size(value, &options->first_touch_bytes);
 		return bad || options->first_touch_bytes == 0 ? -1 : 0;
@@ -150,6 +154,7 @@ static int take(int option, const char *value, struct options *options)
 int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
+		{ "at-hand", no_argument, NULL, 'a' },
 		{ "cpu", required_argument, NULL, 'c' },
 		{ "first-touches", required_argument, NULL, 'F' },
 		{ "help", no_argument, NULL, 'h' },

@@ -3,6 +3,7 @@
 #ifndef TLBCOST_OPTIONS_H
 #define TLBCOST_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct options {
 	unsigned sweeps;		/* 0: each group's own */
 	size_t page_sizes[PLAN_MOST_SIZES];
 	size_t size_count;		/* 0: base and huge pages */
+	bool at_hand;			/* see first_touch.h */
 	size_t first_touch_bytes;	/* not 0: time first touches of so much memory alone */
 	size_t max_memory_bytes;	/* 0: half of the free memory */
 	double time_limit_s;

@@ -35,7 +35,7 @@ TEST(a_kernel_without_huge_pages_has_one_row)
 	FILE *file;
 
 	CHECK(mkstemp(path) >= 0);
-	CHECK_EQUAL(first_touches_write(path, 1 << 20, 4096, 0), 0);
+	CHECK_EQUAL(first_touches_write(path, 1 << 20, 4096, 0, false), 0);
 	file = fopen(path, "r");
 	CHECK(file != NULL);
 	while (file && fgets(line, sizeof(line), file))
@@ -44,7 +44,7 @@ TEST(a_kernel_without_huge_pages_has_one_row)
 	if (file)
 		fclose(file);
 	remove(path);
-	CHECK_EQUAL(first_touches_write("/nowhere/x", 1 << 20, 4096, 0), -1);
+	CHECK_EQUAL(first_touches_write("/nowhere/x", 1 << 20, 4096, 0, false), -1);
 }
 
 CHECK_MAIN

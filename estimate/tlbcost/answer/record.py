@@ -243,8 +243,9 @@ class Estimate:
 CaveatRule = Callable[[Estimate], tuple[str, str] | None]
 
 
-def surroundings(seen: Seen, *, measured: bool) -> Surroundings:
+def surroundings(seen: Seen, *, measured: bool, ended: bool) -> Surroundings:
     """Of this system now; with `measured`, first touches of as much memory as the program had."""
+    n_bytes = sum(each.anonymous_bytes for _, each in seen)
     has_pmu = find_pmu().answer in _PRESENT
     settings = huge_settings()
     size = settings.huge_page_bytes
@@ -257,7 +258,7 @@ def surroundings(seen: Seen, *, measured: bool) -> Surroundings:
         run_thp.is_here(),
         reports_free_pages(),
         None if size is None else whole_free(size),
-        first_touches(sum(each.anonymous_bytes for _, each in seen)) if measured else None,
+        first_touches(n_bytes, ended=ended) if measured else None,
     )
 
 

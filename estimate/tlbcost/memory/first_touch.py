@@ -10,12 +10,14 @@ from tlbcost.common import formats, paths
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import parse_table, required_count
-from tlbcost.system.machine import meminfo_bytes
+from tlbcost.system.machine import meminfo_bytes, reports_free_pages
 from tlbcost.system.process import memory_limit
 
 # Enough for the 99.9th percentile of base pages, and touched in a second on most machines.
 _MOST_BYTES, _LEAST_BYTES = 128 << 20, 16 << 20
 _MOST_PART = 8  # of the memory that is free, or that the cgroup may have
+# What a program has had and given back may be taken again.
+_MOST_BYTES_ENDED, _MOST_PART_ENDED = 1 << 30, 2
 _LIMIT_S = 30
 
 
@@ -42,18 +44,23 @@ class Stalls(Part, frozen=True, kw_only=True):
     ]
 
 
-def first_touches(anonymous_bytes: int) -> Stalls | None:
-    """Time them on as much memory as the program has, within limits; None: not obtained."""
+def first_touches(anonymous_bytes: int, *, ended: bool) -> Stalls | None:
+    """Time them on as much memory as the program has, or had when it `ended`, within limits.
+
+    None: not obtained.
+    """
+    most, part = (_MOST_BYTES_ENDED, _MOST_PART_ENDED) if ended else (_MOST_BYTES, _MOST_PART)
     room = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
-    known = [each // _MOST_PART for each in room if each is not None]
-    n_bytes = min([max(anonymous_bytes, _LEAST_BYTES), _MOST_BYTES, *known])
+    known = [each // part for each in room if each is not None]
+    n_bytes = min([max(anonymous_bytes, _LEAST_BYTES), most, *known])
     if n_bytes < _LEAST_BYTES:
         return None
-    tool = str(paths.libexec("tlbcost-calibrate"))
+    tool = [str(paths.libexec("tlbcost-calibrate")), "--first-touches", str(n_bytes)]
+    at_hand = ["--at-hand"] if reports_free_pages() else []
     try:
         done = subprocess.run(
-            [tool, "--first-touches", str(n_bytes)], stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=True, timeout=_LIMIT_S,
+            [*tool, *at_hand], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=True, timeout=_LIMIT_S,
         )  # fmt: skip
         return stalls_of(done.stdout)
     except (OSError, subprocess.SubprocessError, TlbcostError, ValueError):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Mapping
@@ -228,6 +229,8 @@ _DEVICES = "/sys/bus/virtio/devices"
 # linux/virtio_ids.h and linux/virtio_balloon.h.
 _BALLOON = "0x0005"
 _REPORTING_BIT = 5
+# Of the least block of free base pages that is given back, Linux 5.14.
+_REPORTING_ORDER = "/sys/module/page_reporting/parameters/page_reporting_order"
 
 
 def cpu_ticks(cpu: int | None = None) -> list[int] | None:
@@ -243,7 +246,10 @@ def cpu_ticks(cpu: int | None = None) -> list[int] | None:
 
 
 def reports_free_pages() -> bool:
-    """Whether a balloon with free page reporting is here; no, where that cannot be read."""
+    """Whether a balloon gives free huge pages back to the host; no, where that cannot be read."""
+    order, size = read_line(_REPORTING_ORDER), huge_page_bytes()
+    if (order or "").isdigit() and size is not None and mmap.PAGESIZE << int(order or 0) > size:
+        return False
     for folder in sys_path(_DEVICES).glob("*"):
         # The features are written from bit 0 on.
         features = read_line(f"{_DEVICES}/{folder.name}/features") or ""

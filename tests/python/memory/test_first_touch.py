@@ -35,7 +35,7 @@ def test_a_damaged_table_is_refused(text: str) -> None:
 
 
 def test_real_touches_are_timed_and_ordered() -> None:
-    found = first_touches(1 << 20)
+    found = first_touches(1 << 20, ended=False)
     if found is None:
         pytest.skip("the calibrator is not built, or there is little memory")
     base = found.base
@@ -45,4 +45,19 @@ def test_real_touches_are_timed_and_ordered() -> None:
 
 def test_where_memory_is_short_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_touch, "memory_limit", lambda: SimpleNamespace(limit_bytes=100 << 20))
-    assert first_touches(1 << 30) is None
+    assert first_touches(1 << 30, ended=False) is None
+
+
+def test_a_program_that_has_ended_leaves_room_for_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def run(words: list[str], **_: object) -> SimpleNamespace:
+        asked.extend(words[1:])
+        return SimpleNamespace(stdout=f"{HEAD}{COLUMNS}{BASE}# end: 1\n")
+
+    monkeypatch.setattr(first_touch, "memory_limit", lambda: SimpleNamespace(limit_bytes=1 << 30))
+    monkeypatch.setattr(first_touch, "meminfo_bytes", lambda _: 8 << 30)
+    monkeypatch.setattr(first_touch, "reports_free_pages", lambda: True)
+    monkeypatch.setattr(first_touch.subprocess, "run", run)
+    assert first_touches(700 << 20, ended=True) is not None
+    assert asked == ["--first-touches", str(512 << 20), "--at-hand"]

@@ -319,6 +319,25 @@ def test_free_page_reporting_is_a_feature_of_the_balloon(
     assert reports_free_pages() is reports
 
 
+@pytest.mark.parametrize(("order", "reports"), [("9", True), ("10", False), ("garbage", True)])
+def test_larger_blocks_alone_are_no_huge_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, reports: bool
+) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    folder = tmp_path / "sys/bus/virtio/devices/virtio0"
+    folder.mkdir(parents=True)
+    (folder / "device").write_text("0x0005\n")
+    (folder / "features").write_text("0110010110\n")
+    for name, text in (
+        ("module/page_reporting/parameters/page_reporting_order", order),
+        ("kernel/mm/transparent_hugepage/hpage_pmd_size", str(4096 << 9)),
+    ):
+        path = tmp_path / "sys" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{text}\n")
+    assert reports_free_pages() is reports
+
+
 def test_a_machine_without_virtio_reports_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
