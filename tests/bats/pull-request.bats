@@ -72,3 +72,26 @@ teardown() {
 	TLBCOST_BASE=0123456 run -128 "${TREE}/scripts/pull-request"
 	[[ ${output} == *0123456* ]]
 }
+
+@test "GitLab runs the job that the documentation has" {
+	local job
+	# shellcheck disable=SC2016  # sed's address
+	job=$("${BUILD}/venv/bin/python" -c '
+import sys, yaml
+job = yaml.safe_load(sys.stdin)["walks"]
+assert job["variables"]["GIT_DEPTH"] == "0"
+assert "TLBCOST_BUILD" in job["variables"] and "TLBCOST_COMMAND" in job["variables"]
+print(job["before_script"][0], *job["script"], sep="\n")' \
+		< <(sed -n '/^walks:$/,/^```$/{/^```/!p}' "${TREE}/doc/commands.md"))
+	fake_program git "case \$1 in
+		clone) ln -s '${TREE}' tlbcost ;;
+		*) exec $(type -P git) \"\$@\" ;;
+	esac"
+	# The tree is built.
+	fake_program make ':'
+	sed -i 's/50000/53000/' app.c
+	export CI_MERGE_REQUEST_DIFF_BASE_SHA=HEAD
+	unset GITHUB_STEP_SUMMARY TLBCOST_BASE
+	run -3 --separate-stderr bash -ec "${job}"
+	[[ ${output} == *"file=app.c,line="*"look_up: "*"### Page walks"* ]]
+}
