@@ -16,13 +16,12 @@ import pandas as pd
 
 from tlbcost.answer import estimate as answer
 from tlbcost.answer.document import estimate_document
-from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.answer.estimate_document import EstimateDocument, read_estimate
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.progress import quietly
 from tlbcost.common.units import Interval
 from tlbcost.report.comparison import ComparisonDocument, compared
-from tlbcost.report.saved import read_estimate
 from tlbcost.review.document import ReviewDocument, review_document
 from tlbcost.review.plan import read_plan
 from tlbcost.review.session import run_review

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
+
+import msgspec
 
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.records import Grade, PageCosts
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, from_json
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.reading import read_text
 from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
@@ -25,6 +30,8 @@ from tlbcost.simulator.counts import Side, SideCounts, Touched
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-estimate-4"
+_NAME = "tlbcost-estimate-"
+_HINT = "tlbcost estimate --json FILE writes one that tlbcost show and compare read"
 
 
 class Ratios(Part, frozen=True, kw_only=True):
@@ -326,3 +333,31 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
             "attributed"
         ),
     ]
+
+
+class _Head(msgspec.Struct):
+    schema: str
+
+
+def read_estimate(path: Path) -> EstimateDocument:
+    text = read_text(path, hint=_HINT)
+    try:
+        found = from_json(text, _Head).schema
+    except msgspec.DecodeError as error:
+        raise TlbcostError(f"{path}: not an estimate: {error}", _HINT) from error
+    if found != SCHEMA:
+        raise _other(path, found)
+    try:
+        return from_json(text, EstimateDocument)
+    except msgspec.DecodeError as error:
+        raise TlbcostError(f"{path}: an estimate with a defect: {error}", _HINT) from error
+
+
+def _other(path: Path, found: str) -> TlbcostError:
+    if not found.startswith(_NAME):
+        return TlbcostError(f"{path}: not an estimate, but {found[:40]}", _HINT)
+    return TlbcostError(
+        f"{path}: an estimate of version {found.removeprefix(_NAME)[:8]}; this tlbcost reads "
+        f"version {SCHEMA.removeprefix(_NAME)}",
+        "estimate the program again; CHANGELOG.md says which keys changed",
+    )

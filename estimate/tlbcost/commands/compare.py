@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from tlbcost.answer.estimate_document import read_estimate
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
     from tlbcost.report.comparison import compared, print_comparison
-    from tlbcost.report.saved import read_estimate
 
     given = (arguments.first, arguments.second)
     files = {"--json": arguments.json, "--output": arguments.output}

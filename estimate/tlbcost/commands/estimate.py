@@ -405,7 +405,7 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
 
 
 def _nodes(text: str) -> int:
-    from tlbcost.numa.nodes import parse_count
+    from tlbcost.numa.placement import parse_count
 
     return parse_count(text)
 

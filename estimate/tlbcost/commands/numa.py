@@ -28,7 +28,7 @@ from tlbcost.common.cleanup import Stopped, until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 from tlbcost.common.progress import say
-from tlbcost.numa.nodes import SPREADS, parse_count
+from tlbcost.numa.placement import SPREADS, parse_count
 
 if TYPE_CHECKING:
     from tlbcost.numa.watch.document import Done, WatchDocument, WatchInterval
@@ -202,7 +202,7 @@ def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
 
 def _request(arguments: argparse.Namespace) -> WatchRequest:
     from tlbcost.calibration.records import cost_at
-    from tlbcost.numa.nodes import cache_sizes
+    from tlbcost.numa.placement import cache_sizes
     from tlbcost.numa.runs import calibration_here
     from tlbcost.numa.watch.decide import with_changes
     from tlbcost.numa.watch.session import WatchRequest

@@ -39,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from functools import partial
 
+    from tlbcost.answer.estimate_document import read_estimate
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.report.condition import exit_code, parse_comparison
     from tlbcost.report.details import print_report
     from tlbcost.report.gauges import gauges
-    from tlbcost.report.saved import read_estimate
 
     conditions = [parse_comparison(text) for text in arguments.fail_if]
     files = {

@@ -17,7 +17,7 @@ import numpy as np
 from tlbcost.common.document import doc
 from tlbcost.numa import placement
 from tlbcost.numa.locality import INTERLEAVE_ABOVE, SPLIT_GAIN, Score
-from tlbcost.numa.nodes import NodePages
+from tlbcost.numa.placement import NodePages
 
 # Fractions, as everywhere; its code uses percent.
 SPLIT_INTERVALS = 2  # consecutive ones in which the LAR gains SPLIT_GAIN

@@ -1,26 +1,257 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Locality and balance of a program's DRAM accesses on a NUMA machine.
+"""What each NUMA node accesses of a program's memory, and how local and balanced placements are.
 
-Pure functions from what each node accessed to figures of placements. A placement gives each base
-page its node; all base pages of a huge page have the same one. Definitions and their sources are in
-doc/numa.md.
+A placement gives each base page its node; all base pages of a huge page have the same one.
+Definitions and their sources are in doc/numa.md.
 """
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlbcost.calibration.records import sysfs_caches
 from tlbcost.common.document import doc
+from tlbcost.common.paths import sys_path
 from tlbcost.numa.locality import Score
-from tlbcost.numa.nodes import Ints, NodePages
+from tlbcost.numa.placement_table import KINDS, ImagePlacement
+from tlbcost.system.machine import current_machine, read_line
 
+Spread = Literal["round-robin", "blocks"]
+SPREADS: tuple[Spread, ...] = ("round-robin", "blocks")
+
+# The machine of the slides has four.
+ASSUMED_NODES = 4
+MOST_NODES = 64
 HOT_FRACTION = 0.06
 
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes that placements are for."""
+
+    count: Annotated[int, doc("how many nodes", minimum=2)]
+    source: Annotated[
+        Literal["asked", "machine", "assumed"],
+        doc("source of that number; machine: this machine's"),
+    ]
+
+    @property
+    def sentence(self) -> str:
+        return {
+            "asked": "as asked for",
+            "machine": "of this machine",
+            "assumed": "assumed: this machine has one",
+        }[self.source]
+
+
+def parse_count(text: str) -> int:
+    """A number of nodes, as the type of an option. Raises argparse.ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or not 2 <= int(text) <= MOST_NODES:
+        raise argparse.ArgumentTypeError(f"not a number of nodes from 2 to {MOST_NODES}: {text}")
+    return int(text)
+
+
+def machine_nodes() -> list[int]:
+    """Numbers of this machine's nodes with CPUs; [] if the kernel reports none."""
+    numbers = []
+    for path in sys_path("/sys/devices/system/node").glob("node*"):
+        number = path.name.removeprefix("node")
+        if number.isdigit() and read_line(f"/sys/devices/system/node/{path.name}/cpulist"):
+            numbers.append(int(number))
+    return sorted(numbers)
+
+
+def choose_nodes(asked: int | None) -> Nodes:
+    """The requested number; else this machine's, if it has several; else ASSUMED_NODES."""
+    if asked is not None:
+        return Nodes(asked, "asked")
+    here = len(machine_nodes())
+    return Nodes(here, "machine") if here > 1 else Nodes(ASSUMED_NODES, "assumed")
+
+
+def cache_sizes() -> tuple[int, int, str]:
+    """Bytes of one thread's L2 cache, of its share of the L3, and their source.
+
+    The share is the L3's size over the CPUs that use it. A hypervisor reports the L3 of the host's
+    CPUs, not of the guest's: then the share is assumed to be as large as the L2.
+    """
+    level = {
+        cache.level: cache.size_bytes // cache.cpus
+        for cache in sysfs_caches()
+        if cache.kind != "instruction"
+    }
+    if 2 not in level:
+        return 1 << 20, 1 << 20, "assumed, since this machine does not report its caches"
+    l2 = level[2]
+    if 3 not in level:
+        return l2, 0, "of this machine, which has no L3"
+    if current_machine().hypervisor is not None:
+        return l2, l2, "L2 as reported by the hypervisor, the share of the L3 assumed"
+    return l2, level[3], "of this machine"
+
+
+# User addresses end below 2^57: the bits above distinguish process images.
+_IMAGE_SHIFT = 46
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePages:
+    """The nodes' accesses by base page, for all process images together.
+
+    `accesses` is indexed by interval, page and node. `unit`: the page that a base page belongs to
+    with huge pages, from 0; those with `is_huge` are huge. `first_node`: of the thread that touched
+    it first; `unit_first` the same of the unit, and `unit_page` its first touched base page.
+    `number`: of the base page, for interleaving. `written`: bit i if it was in interval i. `faults`
+    and `huge_faults`: anonymous pages first touched by each thread on base pages, and (base, huge)
+    pages with huge ones.
+    """
+
+    nodes: int
+    accesses: Ints
+    number: Ints
+    written: Ints
+    first_node: Ints
+    unit: Ints
+    is_huge: NDArray[np.bool_]
+    unit_number: Ints
+    unit_first: Ints
+    unit_page: Ints
+    faults: Ints
+    huge_faults: tuple[Ints, Ints]
+
+    @property
+    def totals(self) -> Ints:
+        return np.asarray(self.accesses.sum(axis=0))
+
+    def by_unit(self, accesses: Ints) -> Ints:
+        summed = np.zeros((len(self.is_huge), self.nodes), dtype=np.int64)
+        np.add.at(summed, self.unit, accesses)
+        return summed
+
+
+def gather(
+    images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin"
+) -> NodePages:
+    """Combine process images, their threads spread over nodes. Raises ValueError without any."""
+    if not images:
+        raise ValueError("no process image")
+    counts = [
+        max(
+            (int(seen.max()) for seen in (image.threads, image.touched_threads) if len(seen)),
+            default=0,
+        )
+        for image in images
+    ]
+    started = np.cumsum([0, *counts])
+    node_of = spread_threads(int(started[-1]), nodes, spread)
+    rows = np.concatenate([_tagged(i, image.pages) for i, image in enumerate(images)])
+    threads = np.concatenate([image.threads - 1 + started[i] for i, image in enumerate(images)])
+    touched = np.concatenate([_tagged(i, image.touched_pages) for i, image in enumerate(images)])
+    toucher = np.concatenate(
+        [image.touched_threads - 1 + started[i] for i, image in enumerate(images)]
+    )
+    kinds = np.concatenate([image.touched_kinds for image in images])
+    number, index = np.unique(np.concatenate([touched, rows]), return_inverse=True)
+    index = index.reshape(-1)
+    at_touch, at_row = index[: len(touched)], index[len(touched) :]
+    # A page without its own first touch is not anonymous memory: it remains a base page.
+    order = np.full(len(number), len(touched), dtype=np.int64)
+    order[at_touch[::-1]] = np.arange(len(touched))[::-1]
+    kind = np.full(len(number), KINDS.index("other"), dtype=np.int64)
+    kind[at_touch[::-1]] = kinds[::-1]
+    first = np.zeros(len(number), dtype=np.int64)
+    first[at_row[::-1]] = threads[::-1]
+    first[at_touch[::-1]] = toucher[::-1]
+    # All intervals of all pages: this uses most memory.
+    used = max(image.intervals for image in images)
+    accesses = np.zeros((used, len(number), nodes), dtype=np.int32)
+    counted = np.concatenate([image.accesses for image in images])
+    for interval in range(used):
+        np.add.at(accesses[interval], (at_row, node_of[threads]), counted[:, interval])
+    written = np.zeros(len(number), dtype=np.int64)
+    np.bitwise_or.at(written, at_row, np.concatenate([image.written for image in images]))
+    per_huge = images[0].huge_page_bytes // images[0].base_page_bytes
+    unit, is_huge, unit_number, unit_page = _units(number, order, kind, per_huge)
+    faults, huge_faults = _faults(first, kind, is_huge, unit_page, int(started[-1]))
+    return NodePages(
+        nodes=nodes,
+        accesses=accesses,
+        number=number,
+        written=written,
+        first_node=node_of[first],
+        unit=unit,
+        is_huge=is_huge,
+        unit_number=unit_number,
+        unit_first=node_of[first[unit_page]],
+        unit_page=unit_page,
+        faults=faults,
+        huge_faults=huge_faults,
+    )
+
+
+def _tagged(image: int, pages: Ints) -> Ints:
+    return pages | (np.int64(image) << _IMAGE_SHIFT)
+
+
+def _units(
+    number: Ints, order: Ints, kind: Ints, per_huge: int
+) -> tuple[Ints, NDArray[np.bool_], Ints, Ints]:
+    """The pages that exist with huge pages: for each base page, its unit.
+
+    A region gets a huge page if one fitted when it was touched first; else it, and what is not
+    anonymous, stays on base pages.
+    """
+    region = number // per_huge
+    anonymous = kind != KINDS.index("other")
+    ids = np.where(anonymous, region, -1)
+    huge = np.zeros(len(number), dtype=np.bool_)
+    first = np.lexsort((order, ids))
+    begins = np.flatnonzero(np.diff(ids[first], prepend=-2) != 0)
+    for begin, end in zip(begins, [*begins[1:], len(first)], strict=True):
+        members = first[begin:end]
+        if ids[members[0]] >= 0 and kind[members[0]] == KINDS.index("huge"):
+            huge[members] = True
+    # Regions are distinguished from base pages by a number that no page has.
+    key = np.where(huge, -1 - region, number)
+    unique, unit = np.unique(key, return_inverse=True)
+    unit = unit.reshape(-1)
+    page = np.zeros(len(unique), dtype=np.int64)
+    latest_first = np.argsort(-order, kind="stable")
+    page[unit[latest_first]] = latest_first
+    is_huge = unique < 0
+    return unit, is_huge, np.where(is_huge, -1 - unique, unique), page
+
+
+def _faults(
+    first: Ints, kind: Ints, is_huge: NDArray[np.bool_], unit_page: Ints, threads: int
+) -> tuple[Ints, tuple[Ints, Ints]]:
+    anonymous = kind != KINDS.index("other")
+    units = anonymous[unit_page]
+    by = first[unit_page]
+    return (
+        np.bincount(first[anonymous], minlength=threads),
+        (
+            np.bincount(by[units & ~is_huge], minlength=threads),
+            np.bincount(by[units & is_huge], minlength=threads),
+        ),
+    )
+
+
+def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64]:
+    """The node of each thread, in the order of their start: in turn, or in `blocks`."""
+    numbers = np.arange(threads, dtype=np.int64)
+    if spread == "round-robin":
+        return numbers % nodes
+    return numbers * nodes // max(threads, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,15 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress, say
 from tlbcost.numa.locality import NodePlacement
 from tlbcost.numa.node_memory import NodeMemory, PlacementSampler
-from tlbcost.numa.nodes import Spread, cache_sizes, choose_nodes, gather, machine_nodes
-from tlbcost.numa.placement import first_touch, score
+from tlbcost.numa.placement import (
+    Spread,
+    cache_sizes,
+    choose_nodes,
+    first_touch,
+    gather,
+    machine_nodes,
+    score,
+)
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, plan_for, read_placements
 from tlbcost.numa.report import worded
 from tlbcost.numa.study import Study, conclude

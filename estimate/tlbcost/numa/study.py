@@ -16,8 +16,7 @@ from tlbcost.numa import carrefour, placement
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Remedy
 from tlbcost.numa.locality import Direction, Score, placement_direction
 from tlbcost.numa.node_memory import NodeMemory
-from tlbcost.numa.nodes import NodePages, Nodes, Spread, gather, machine_nodes
-from tlbcost.numa.placement import HotPages
+from tlbcost.numa.placement import HotPages, NodePages, Nodes, Spread, gather, machine_nodes
 from tlbcost.numa.placement_table import (
     ImagePlacement,
     PlacementPlan,

@@ -21,7 +21,7 @@ from typing import Annotated
 
 import msgspec
 
-from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.answer.estimate_document import EstimateDocument, read_estimate
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.document import Part, doc, from_json, now
@@ -32,7 +32,6 @@ from tlbcost.common.reading import read_file
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.plan import named
 from tlbcost.processors.published import published
-from tlbcost.report.saved import read_estimate
 from tlbcost.review.plan import MachineType, Plan, Service, time_s
 from tlbcost.system.machine import Machine, current_machine
 

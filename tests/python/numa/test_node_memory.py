@@ -25,7 +25,7 @@ from tlbcost.numa.node_memory import (
     parse,
     together,
 )
-from tlbcost.numa.nodes import cache_sizes, choose_nodes, machine_nodes, parse_count
+from tlbcost.numa.placement import cache_sizes, choose_nodes, machine_nodes, parse_count
 
 MAPS = MACHINES / "four-nodes" / "proc" / "4242" / "numa_maps"
 BASE = 4096

@@ -14,11 +14,11 @@ from tlbcost.common.formats import Cell, format_table
 from tlbcost.numa import carrefour
 from tlbcost.numa.carrefour import IntervalFigures, intervals_of
 from tlbcost.numa.locality import Score, direction_words, placement_direction, translation_direction
-from tlbcost.numa.nodes import gather, spread_threads
 from tlbcost.numa.placement import (
     by_main_user,
     false_sharing,
     first_touch,
+    gather,
     hot_pages,
     hot_shared,
     hot_split,
@@ -27,6 +27,7 @@ from tlbcost.numa.placement import (
     read_only,
     replicated,
     score,
+    spread_threads,
 )
 from tlbcost.numa.placement_table import (
     ImagePlacement,

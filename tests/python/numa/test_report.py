@@ -22,8 +22,7 @@ from tlbcost.common.units import Interval
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Split
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.numa.node_memory import NodeMemory
-from tlbcost.numa.nodes import Nodes
-from tlbcost.numa.placement import HotPages
+from tlbcost.numa.placement import HotPages, Nodes
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, PlacementSample
 from tlbcost.numa.report import print_study, worded
 from tlbcost.numa.study import Directions, SizeFigures, Study, conclude

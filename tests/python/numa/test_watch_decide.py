@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 from tlbcost.numa.locality import Score
-from tlbcost.numa.nodes import Ints
+from tlbcost.numa.placement import Ints
 from tlbcost.numa.watch.decide import Action, Thresholds, Verdict, WatchConditions, decide
 from tlbcost.numa.watch.evidence import (
     PageEvidence,

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.accuracy.record import read_record
 from tlbcost.allocators.recognise import read_elf
+from tlbcost.answer.estimate_document import read_estimate
 from tlbcost.calibration.document import read_document
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import formats
@@ -29,7 +30,6 @@ from tlbcost.common.paths import data
 from tlbcost.counters.importing.file import import_file
 from tlbcost.memory.smaps import parse
 from tlbcost.processors.events import load_pmu
-from tlbcost.report.saved import read_estimate
 from tlbcost.review.gate import read_review
 from tlbcost.review.plan import read_plan
 from tlbcost.symbols.elf import ElfObject

@@ -14,13 +14,12 @@ from builders.report import bare, json_of, made_up, text_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
-from tlbcost.answer.estimate_document import SCHEMA
+from tlbcost.answer.estimate_document import SCHEMA, read_estimate
 from tlbcost.answer.record import Estimate
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
 from tlbcost.report.details import print_report
-from tlbcost.report.saved import read_estimate
 
 
 @pytest.mark.parametrize("name", made_up())

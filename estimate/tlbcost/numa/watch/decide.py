@@ -20,7 +20,7 @@ from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.numa import carrefour, locality, placement
 from tlbcost.numa.locality import Score
-from tlbcost.numa.nodes import Ints
+from tlbcost.numa.placement import Ints
 from tlbcost.numa.watch.evidence import Lar, PageEvidence
 
 

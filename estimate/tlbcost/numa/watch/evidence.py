@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tlbcost.numa import placement
 from tlbcost.numa.locality import Score
-from tlbcost.numa.nodes import Ints, NodePages
+from tlbcost.numa.placement import Ints, NodePages
 
 # Student's t: 5 % lie above it, by degrees of freedom.
 _T95 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)

@@ -27,7 +27,7 @@ from tlbcost.common.paths import sys_path
 from tlbcost.common.progress import say
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import ENTRY, FRAME, PRESENT, read_pagemap
-from tlbcost.numa.nodes import Ints, machine_nodes
+from tlbcost.numa.placement import Ints, machine_nodes
 from tlbcost.numa.watch import kernel
 from tlbcost.numa.watch.decide import Action
 from tlbcost.numa.watch.evidence import ThreadWindow

@@ -15,7 +15,7 @@ from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.memory.smaps import Mapping
-from tlbcost.numa.nodes import machine_nodes
+from tlbcost.numa.placement import machine_nodes
 from tlbcost.numa.watch.decide import REACTIVE, Action, Thresholds, Verdict, WatchConditions, decide
 from tlbcost.numa.watch.document import Done, Effect, WatchDocument, WatchInterval
 from tlbcost.numa.watch.evidence import (

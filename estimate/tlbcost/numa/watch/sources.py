@@ -31,7 +31,7 @@ from tlbcost.counters.count_tool import Target, watch
 from tlbcost.counters.pmu import EventRequest, find_pmu
 from tlbcost.counters.profile import Sample, is_from_memory, read_samples
 from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
-from tlbcost.numa.nodes import Ints
+from tlbcost.numa.placement import Ints
 from tlbcost.numa.placement_table import LINE_BYTES, cache_within
 from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.process import Activity, node_of_cpus
