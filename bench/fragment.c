@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory in a chosen state of fragmentation, for bench/stalls.py.
+ *
+ * fragment RESERVE fills memory with huge pages until RESERVE bytes are available.  Then each line
+ * "WHOLE SPLIT PINNED" of its input makes a state: it fills memory again, frees WHOLE huge pages in
+ * one piece, and every other base page of SPLIT more; with PINNED, the kernel cannot move the base
+ * pages that stay.  It answers with the bytes that it holds.  At the end of the input, or killed,
+ * it gives all of it back.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define HUGE (UINT64_C(2) << 20)
+#define PAGE UINT64_C(4096)
+#define BATCH 512
+/* Pages of a pipe: as many as its size in pages, which root may raise. */
+#define PIPE_PAGES (1 << 16)
+
+static uint8_t *memory;
+static uint64_t blocks;
+static int pipes[64][2], pipe_count;
+
+static uint64_t available(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib << 10;
+}
+
+/* Of huge pages again, of which khugepaged makes none later. */
+static void fill(void)
+{
+	while (pipe_count) {
+		pipe_count--;
+		close(pipes[pipe_count][0]);
+		close(pipes[pipe_count][1]);
+	}
+	madvise(memory, blocks * HUGE, MADV_DONTNEED);
+	madvise(memory, blocks * HUGE, MADV_HUGEPAGE);
+	for (uint64_t at = 0; at < blocks * HUGE; at += PAGE)
+		((volatile uint8_t *)memory)[at] = 1;
+	madvise(memory, blocks * HUGE, MADV_NOHUGEPAGE);
+}
+
+/* The pages stay where they are while they are in a pipe. */
+static int pin(uint64_t block)
+{
+	struct iovec parts[HUGE / PAGE / 2];
+	static uint64_t pinned;
+	const unsigned count = sizeof(parts) / sizeof(parts[0]);
+
+	if (!pipe_count || pinned + count > PIPE_PAGES) {
+		if (pipe_count == 64 || pipe(pipes[pipe_count]) < 0 ||
+		    fcntl(pipes[pipe_count][1], F_SETPIPE_SZ, PIPE_PAGES * PAGE) < 0)
+			return -1;
+		pipe_count++;
+		pinned = 0;
+	}
+	for (unsigned i = 0; i < count; i++)
+		parts[i] = (struct iovec){ memory + block * HUGE + 2 * i * PAGE, PAGE };
+	for (unsigned done = 0; done < count;) {
+		const ssize_t bytes = vmsplice(pipes[pipe_count - 1][1], parts + done, count - done, 0);
+
+		if (bytes <= 0)
+			return -1;
+		done += (unsigned)((uint64_t)bytes / PAGE);
+	}
+	pinned += count;
+	return 0;
+}
+
+/* Every other block, so that no two are free next to each other. */
+static int make(uint64_t whole, uint64_t split, int pinned)
+{
+	uint64_t next = 0;
+
+	fill();
+	for (uint64_t i = 0; i < whole + split; i++, next += 2) {
+		uint8_t *at;
+
+		if (next >= blocks)
+			next = 1;
+		at = memory + next * HUGE;
+		if (i < whole) {
+			madvise(at, HUGE, MADV_DONTNEED);
+			continue;
+		}
+		/* A part of a huge page is not freed before that is split. */
+		madvise(at, PAGE, MADV_COLD);
+		for (uint64_t page = PAGE; page < HUGE; page += 2 * PAGE)
+			madvise(at + page, PAGE, MADV_DONTNEED);
+		if (pinned && pin(next) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const uint64_t reserve = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+	const uint64_t bytes = available() > reserve ? available() - reserve : 0;
+	unsigned long whole, split;
+	int pinned;
+
+	blocks = bytes / HUGE;
+	memory = mmap(NULL, (blocks + 1) * HUGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED || !blocks) {
+		perror("fragment");
+		return 1;
+	}
+	memory = (uint8_t *)(((uintptr_t)memory + HUGE - 1) & ~(HUGE - 1));
+	while (scanf("%lu %lu %d", &whole, &split, &pinned) == 3) {
+		if (whole + split > blocks || make(whole, split, pinned) < 0) {
+			perror("fragment");
+			return 1;
+		}
+		printf("%llu\n", (unsigned long long)(blocks - whole) * HUGE - split * HUGE / 2);
+		fflush(stdout);
+	}
+	return 0;
+}

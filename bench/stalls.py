@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are first touches of memory as slow as an estimate says, when memory is fragmented?
+
+Writes doc/stalls.md. Ten states of memory (bench/fragment.c): whole huge pages that are free,
+others of which every other base page is, movable or pinned, and the kernel's `defrag`. In each,
+what an estimate would say, and what two programs see that time their own first touches.
+As root, with 5 GiB free; ten minutes. A pool of huge pages holds the rest of memory meanwhile; all
+settings are put back. Exits 1 if fewer than 8 in 10 predictions are within their limits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.memory.first_touch import Stalls, first_touches
+from tlbcost.system.machine import meminfo_bytes
+
+TREE = Path(__file__).resolve().parent.parent
+PAGE = TREE / "doc" / "stalls.md"
+BEGIN, END = "<!-- stalls: begin -->\n", "<!-- stalls: end -->\n"
+THP = Path("/sys/kernel/mm/transparent_hugepage")
+POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+REPORTING = Path("/sys/module/page_reporting/parameters/page_reporting_order")
+HUGE, LEFT, RESERVE, PROGRAM = 2 << 20, 3 << 30, 300 << 20, 512 << 20
+# Whole huge pages that are free, split ones, pinned, defrag.
+STATES = (
+    (450, 0, False, "madvise"),
+    (256, 300, False, "madvise"),
+    (128, 600, False, "madvise"),
+    (64, 700, False, "madvise"),
+    (0, 900, False, "madvise"),
+    (128, 600, True, "madvise"),
+    (0, 900, True, "madvise"),
+    (64, 700, False, "defer"),
+    (64, 700, False, "never"),
+    (64, 700, False, "always"),
+)
+PROGRAMS = ("plain", "arenas")
+# Factors for p99, p99.9 and the worst; points of the share on huge pages.
+FACTORS, POINTS = (1.5, 1.5, 3.0), 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """What a program saw: times in ns, the share of its memory on huge pages."""
+
+    p99: int
+    p999: int
+    worst: int
+    share: float
+    total_ns: int
+
+
+@contextlib.contextmanager
+def written(path: Path, value: str) -> Iterator[None]:
+    """A setting for the time of this block; a path that is not there is left out."""
+    if not path.exists():
+        yield
+        return
+    text = path.read_text(encoding="ascii").strip()
+    before = text.partition("[")[2].partition("]")[0] or text
+    path.write_text(value, encoding="ascii")
+    try:
+        yield
+    finally:
+        path.write_text(before, encoding="ascii")
+
+
+class Fragmenter:
+    """Memory in a state; the process holds it."""
+
+    def __init__(self, tool: str) -> None:
+        self.process = subprocess.Popen(
+            [tool, str(RESERVE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def make(self, whole: int, split: int, pinned: bool) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{whole} {split} {int(pinned)}\n")
+        self.process.stdin.flush()
+        if not self.process.stdout.readline():
+            raise SystemExit("fragment made no state: is there too little memory?")
+        time.sleep(0.5)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def run(tool: str, program: str, size: str) -> Touches:
+    done = subprocess.run(
+        [tool, program, str(PROGRAM), size], capture_output=True, text=True, check=True
+    )
+    *times, total, huge = done.stdout.splitlines()
+    sorted_ns = sorted(map(int, times))
+    n = len(sorted_ns)
+    return Touches(
+        sorted_ns[n * 99 // 100], sorted_ns[n * 999 // 1000], sorted_ns[-1],
+        int(huge.split()[1]) / PROGRAM, int(total.split()[1]),
+    )  # fmt: skip
+
+
+def ms(ns: int) -> str:
+    return f"{ns / 1e6:.2f}"
+
+
+def judged(said: Stalls, huge: Touches, base: Touches) -> list[bool]:
+    """Whether p99, p99.9, the worst, the share, and which size is faster, are as predicted."""
+    assert said.huge is not None
+    assert said.huge_fraction is not None
+    pairs = (
+        (said.huge.p99_ns, huge.p99), (said.huge.p999_ns, huge.p999),
+        (said.huge.worst_ns, huge.worst),
+    )  # fmt: skip
+    near = [
+        max(a, b) <= factor * max(min(a, b), 1)
+        for (a, b), factor in zip(pairs, FACTORS, strict=True)
+    ]
+    return [
+        *near,
+        abs(said.huge_fraction - huge.share) <= POINTS,
+        (mean_ns(said) > 0) == (huge.total_ns > base.total_ns),
+    ]
+
+
+def mean_ns(said: Stalls) -> float:
+    """What touching 2 MiB takes longer on huge pages than on base pages, by the medians."""
+    assert said.huge is not None
+    per_huge = said.huge.page_size_bytes // said.base.page_size_bytes
+    return said.huge.median_ns - per_huge * said.base.median_ns
+
+
+def measure(folder: Path) -> tuple[list[str], bool]:
+    """Lines of the page, and whether enough of what was predicted came true."""
+    tools = {}
+    for name in ("fragment", "touches"):
+        tools[name] = str(folder / name)
+        subprocess.run(
+            ["cc", "-O2", "-o", tools[name], str(TREE / f"bench/{name}.c")], check=True
+        )  # fmt: skip
+    lines = [
+        "| free, split | defrag | program | p99 | p99.9 | worst | on huge pages | all touches |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    results: list[list[bool]] = []
+    fragmenter = Fragmenter(tools["fragment"])
+    try:
+        for whole, split, pinned, defrag in STATES:
+            with written(THP / "defrag", defrag):
+                fragmenter.make(whole, split, pinned)
+                said = first_touches(PROGRAM, ended=True)
+                if said is None or said.huge is None or said.huge_fraction is None:
+                    raise SystemExit("no first touches were obtained")
+                state = f"{whole}, {split}{' pinned' if pinned else ''} | {defrag}"
+                lines.append(
+                    f"| {state} | predicted | {ms(said.huge.p99_ns)} | {ms(said.huge.p999_ns)} | "
+                    f"{ms(said.huge.worst_ns)} | {100 * said.huge_fraction:.0f} % | |"
+                )
+                print(lines[-1], flush=True)
+                for program in PROGRAMS:
+                    fragmenter.make(whole, split, pinned)
+                    huge = run(tools["touches"], program, "huge")
+                    fragmenter.make(whole, split, pinned)
+                    base = run(tools["touches"], program, "base")
+                    results.append(judged(said, huge, base))
+                    lines.append(
+                        f"| | | {program} | {ms(huge.p99)} | {ms(huge.p999)} | {ms(huge.worst)} | "
+                        f"{100 * huge.share:.0f} % | {ms(huge.total_ns)} "
+                        f"(base {ms(base.total_ns)}) |"
+                    )
+                    print(lines[-1], results[-1], flush=True)
+    finally:
+        fragmenter.end()
+    names = ("p99", "p99.9", "the worst", "the share on huge pages", "which size is touched faster")
+    right = [sum(each[i] for each in results) for i in range(len(names))]
+    lines += [
+        "",
+        f"Times in ms. Within their limits, of {len(results)}: "
+        + ", ".join(f"{name} {n}" for name, n in zip(names, right, strict=True))
+        + ".",
+    ]
+    print(lines[-1])
+    return lines, min(right) >= 0.8 * len(results)
+
+
+def main() -> int:
+    if os.geteuid() != 0:
+        print("stalls.py needs root, for a pool and the settings of huge pages", file=sys.stderr)
+        return 3
+    rest = max((meminfo_bytes("MemAvailable") or 0) - LEFT, 0)
+    before = int(POOL.read_text(encoding="ascii"))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        written(REPORTING, "10"),
+        written(POOL, str(before + rest // HUGE)),
+    ):
+        lines, enough = measure(Path(folder))
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, tail = text.partition(BEGIN)
+    _, _, tail = tail.partition(END)
+    PAGE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + tail, encoding="utf-8")
+    return 0 if enough else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
