@@ -21,6 +21,7 @@
 #define PAGE 4096u
 /* A page used as often is like any other. */
 #define MANY_TIMES 64u
+#define FEW_TIMES 8u
 
 struct visit {
 	uint64_t address;
@@ -122,7 +123,8 @@ static uint64_t rarity(const struct visit *visit, uint64_t *random)
 	const uint64_t near_stack = UINT64_C(1) << 20;
 	const uint64_t at = visit->address;
 
-	if (visit->times != 1)
+	/* A word is often read and written, or its object is counted: it stops at the first of these. */
+	if (visit->times > (visit->is_code ? 1 : FEW_TIMES))
 		return 0;
 	if (visit->is_code)
 		return 1 + budget_random(random, 100);
@@ -175,6 +177,13 @@ int check_point_step(const struct copy *pilot, struct user_regs_struct *register
 	return 0;
 }
 
+static void drop(struct visits *visits, const struct check_candidate *candidate)
+{
+	for (unsigned i = 0; i < visits->count; i++)
+		if (visits->all[i].address == candidate->address)
+			visits->all[i].times = MANY_TIMES;
+}
+
 void check_point_keep(struct check_point *check)
 {
 	const unsigned before = check->count;
@@ -184,7 +193,7 @@ void check_point_keep(struct check_point *check)
 		const struct check_candidate *candidate = &check->candidates[i];
 
 		if (candidate->hits)
-			visit(&steps, candidate->address, candidate->is_code, &candidate->registers);
+			drop(&steps, candidate);
 		else
 			check->candidates[check->count++] = *candidate;
 	}

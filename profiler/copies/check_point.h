@@ -2,7 +2,7 @@
 /*
  * An instant that several arms reach by the same work: without counters, how is it found again?
  *
- * One arm, the pilot, is single-stepped for a while.  A data word that it accesses once, or an
+ * One arm, the pilot, is single-stepped for a while.  A data word that it accesses rarely, or an
  * instruction that it executes once, is a candidate, if the pilot does not come by again soon; a
  * debug register stops an arm there.  The check point is the first stop at which all general
  * registers are as the pilot's were.
@@ -41,7 +41,7 @@ void check_point_begin(struct check_point *check);
  */
 int check_point_step(const struct copy *pilot, struct user_regs_struct *registers);
 
-/* Add candidates from the steps, the rarest first, as far as there are any and there is room. */
+/* Add candidates from the steps, the rarest first, while there is room. */
 void check_point_fill(struct check_point *check, uint64_t *random);
 
 /* Keep the candidates that were not hit, and do not choose the others again. */

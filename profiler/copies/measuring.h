@@ -44,7 +44,7 @@ int measuring_note_pages(struct measuring *measuring, pid_t pid);
  */
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind);
 
-/* Note what the row's arm has on huge pages, as far as that can be read. */
+/* Note what the row's arm has on huge pages; nothing, where that cannot be read. */
 void measuring_note_backing(const struct measuring *measuring, struct slice_row *row);
 
 /* The arms in random order. */

@@ -16,7 +16,7 @@ from tlbcost.system.process import memory_limit
 # Enough for the 99.9th percentile of base pages, and touched in a second on most machines.
 _MOST_BYTES, _LEAST_BYTES = 128 << 20, 16 << 20
 _MOST_PART = 8  # of the memory that is free, or that the cgroup may have
-# What a program has had and given back may be taken again.
+# What a program that has ended had may be taken again.
 _MOST_BYTES_ENDED, _MOST_PART_ENDED = 1 << 30, 2
 _LIMIT_S = 30
 

@@ -229,7 +229,7 @@ _DEVICES = "/sys/bus/virtio/devices"
 # linux/virtio_ids.h and linux/virtio_balloon.h.
 _BALLOON = "0x0005"
 _REPORTING_BIT = 5
-# Of the least block of free base pages that is given back, Linux 5.14.
+# The order of the least block of free base pages that the host gets, Linux 5.14.
 _REPORTING_ORDER = "/sys/module/page_reporting/parameters/page_reporting_order"
 
 
