@@ -116,7 +116,14 @@ int main(int argc, char **argv)
 	const uint64_t bytes = available() > reserve ? available() - reserve : 0;
 	unsigned long whole, split;
 	int pinned;
+	FILE *oom;
 
+	/* If memory runs out, this process goes first. */
+	oom = fopen("/proc/self/oom_score_adj", "w");
+	if (oom) {
+		fputs("1000", oom);
+		fclose(oom);
+	}
 	blocks = bytes / HUGE;
 	memory = mmap(NULL, (blocks + 1) * HUGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -21,8 +22,8 @@
 
 /* A timing model may still run when the program ends, but never for longer than this. */
 #define WRITE_NS UINT64_C(120000000000)
-/* Share of the time, in percent, in which some program waits for a CPU. */
-#define MOST_PRESSURE 50.0
+/* So long CPUs are watched: where half of one is not idle, a worker that takes idle time starves. */
+#define IDLE_NS 300000000
 
 uint32_t workers_cpus(void)
 {
@@ -31,17 +32,29 @@ uint32_t workers_cpus(void)
 	return sched_getaffinity(0, sizeof(cpus), &cpus) < 0 ? 1 : (uint32_t)CPU_COUNT(&cpus);
 }
 
-bool workers_lack_cpus(void)
+/* Clock ticks in which CPUs had nothing to do, of all CPUs together. */
+static uint64_t idle_ticks(void)
 {
-	FILE *file = fopen("/proc/pressure/cpu", "re");
-	double percent = 0;
+	unsigned long long idle = 0, waiting = 0;
+	FILE *file = fopen("/proc/stat", "re");
 
 	if (!file)
-		return false;
-	if (fscanf(file, "some avg10=%lf", &percent) != 1)
-		percent = 0;
+		return 0;
+	/* User, nice and system come first. */
+	if (fscanf(file, "cpu %*u %*u %*u %llu %llu", &idle, &waiting) != 2)
+		idle = waiting = 0;
 	fclose(file);
-	return percent > MOST_PRESSURE;
+	return idle + waiting;
+}
+
+bool workers_lack_cpus(void)
+{
+	const struct timespec nap = { 0, IDLE_NS };
+	const uint64_t before = idle_ticks();
+
+	nanosleep(&nap, NULL);
+	return (idle_ticks() - before) * UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK) <
+	       IDLE_NS / 2;
 }
 
 uint32_t workers_spare(void)

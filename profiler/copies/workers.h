@@ -40,7 +40,7 @@ struct workers {
 /* CPUs that this process may use. */
 uint32_t workers_cpus(void);
 
-/* Whether programs wait for CPUs most of the time (/proc/pressure/cpu): idle ones are none to spare. */
+/* Whether CPUs have less idle time than half of one.  Takes 0.3 s. */
 bool workers_lack_cpus(void);
 
 /* As many as there are CPUs to spare for this process: from 1 to WORKERS_MOST. */
