@@ -4,29 +4,23 @@
  *
  * fragment RESERVE fills memory with huge pages until RESERVE bytes are available.  Then each line
  * "WHOLE SPLIT PINNED" of its input makes a state: it fills memory again, frees WHOLE huge pages in
- * one piece, and every other base page of SPLIT more; with PINNED, the kernel cannot move the base
- * pages that stay.  It answers with the bytes that it holds.  At the end of the input, or killed,
+ * one piece, and every other base page of SPLIT more; with PINNED, the base pages that stay are
+ * locked, which compaction leaves alone where vm.compact_unevictable_allowed is 0.  It answers with the bytes that it holds.  At the end of the input, or killed,
  * it gives all of it back.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define HUGE (UINT64_C(2) << 20)
 #define PAGE UINT64_C(4096)
-#define BATCH 512
-/* Pages of a pipe: as many as its size in pages, which root may raise. */
-#define PIPE_PAGES (1 << 16)
 
 static uint8_t *memory;
 static uint64_t blocks;
-static int pipes[64][2], pipe_count;
 
 static uint64_t available(void)
 {
@@ -45,43 +39,12 @@ static uint64_t available(void)
 /* Of huge pages again, of which khugepaged makes none later. */
 static void fill(void)
 {
-	while (pipe_count) {
-		pipe_count--;
-		close(pipes[pipe_count][0]);
-		close(pipes[pipe_count][1]);
-	}
+	munlock(memory, blocks * HUGE);
 	madvise(memory, blocks * HUGE, MADV_DONTNEED);
 	madvise(memory, blocks * HUGE, MADV_HUGEPAGE);
 	for (uint64_t at = 0; at < blocks * HUGE; at += PAGE)
 		((volatile uint8_t *)memory)[at] = 1;
 	madvise(memory, blocks * HUGE, MADV_NOHUGEPAGE);
-}
-
-/* The pages stay where they are while they are in a pipe. */
-static int pin(uint64_t block)
-{
-	struct iovec parts[HUGE / PAGE / 2];
-	static uint64_t pinned;
-	const unsigned count = sizeof(parts) / sizeof(parts[0]);
-
-	if (!pipe_count || pinned + count > PIPE_PAGES) {
-		if (pipe_count == 64 || pipe(pipes[pipe_count]) < 0 ||
-		    fcntl(pipes[pipe_count][1], F_SETPIPE_SZ, PIPE_PAGES * PAGE) < 0)
-			return -1;
-		pipe_count++;
-		pinned = 0;
-	}
-	for (unsigned i = 0; i < count; i++)
-		parts[i] = (struct iovec){ memory + block * HUGE + 2 * i * PAGE, PAGE };
-	for (unsigned done = 0; done < count;) {
-		const ssize_t bytes = vmsplice(pipes[pipe_count - 1][1], parts + done, count - done, 0);
-
-		if (bytes <= 0)
-			return -1;
-		done += (unsigned)((uint64_t)bytes / PAGE);
-	}
-	pinned += count;
-	return 0;
 }
 
 /* Every other block, so that no two are free next to each other. */
@@ -104,10 +67,8 @@ static int make(uint64_t whole, uint64_t split, int pinned)
 		madvise(at, PAGE, MADV_COLD);
 		for (uint64_t page = PAGE; page < HUGE; page += 2 * PAGE)
 			madvise(at + page, PAGE, MADV_DONTNEED);
-		if (pinned && pin(next) < 0)
-			return -1;
 	}
-	return 0;
+	return pinned ? mlock2(memory, blocks * HUGE, MLOCK_ONFAULT) : 0;
 }
 
 int main(int argc, char **argv)
