@@ -92,6 +92,7 @@ def schema_of(document: type, title: str, *, written: bool = True) -> dict[str, 
     `written`: by us, and so with all keys; else by people, who leave out what has a default.
     """
     schema = msgspec.json.schema(document)
+    _drop_key_names(schema)
     # The document itself first, and not as a definition: readers look there.
     name = schema.pop("$ref").rpartition("/")[2]
     definitions = schema.pop("$defs")
@@ -116,6 +117,17 @@ def schema_of(document: type, title: str, *, written: bool = True) -> dict[str, 
         if unit is not None:
             value["unit"] = unit
     return schema
+
+
+def _drop_key_names(schema: object) -> None:
+    """Leave out the names of mappings' keys, which msgspec writes from 0.23 on."""
+    if isinstance(schema, dict):
+        schema.pop("propertyNames", None)
+        for value in schema.values():
+            _drop_key_names(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            _drop_key_names(value)
 
 
 def properties(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
