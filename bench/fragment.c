@@ -3,10 +3,10 @@
  * Memory in a chosen state of fragmentation, for bench/stalls.py.
  *
  * fragment RESERVE fills memory with huge pages until RESERVE bytes are available.  Then each line
- * "WHOLE SPLIT PINNED" of its input makes a state: it fills memory again, frees WHOLE huge pages in
- * one piece, and every other base page of SPLIT more; with PINNED, the base pages that stay are
- * locked, which compaction leaves alone where vm.compact_unevictable_allowed is 0.  It answers with the bytes that it holds.  At the end of the input, or killed,
- * it gives all of it back.
+ * "WHOLE SPLIT LOCKED" of its input makes a state: it fills memory again, frees WHOLE huge pages in
+ * one piece, and every other base page of SPLIT more.  LOCKED is 1 or 0: the base pages that stay
+ * are locked, which compaction leaves alone where vm.compact_unevictable_allowed is 0.  It answers
+ * with an empty line.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -48,7 +48,7 @@ static void fill(void)
 }
 
 /* Every other block, so that no two are free next to each other. */
-static int make(uint64_t whole, uint64_t split, int pinned)
+static int make(uint64_t whole, uint64_t split, int locked)
 {
 	uint64_t next = 0;
 
@@ -68,7 +68,7 @@ static int make(uint64_t whole, uint64_t split, int pinned)
 		for (uint64_t page = PAGE; page < HUGE; page += 2 * PAGE)
 			madvise(at + page, PAGE, MADV_DONTNEED);
 	}
-	return pinned ? mlock2(memory, blocks * HUGE, MLOCK_ONFAULT) : 0;
+	return locked ? mlock2(memory, blocks * HUGE, MLOCK_ONFAULT) : 0;
 }
 
 int main(int argc, char **argv)
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	const uint64_t reserve = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
 	const uint64_t bytes = available() > reserve ? available() - reserve : 0;
 	unsigned long whole, split;
-	int pinned;
+	int locked;
 	FILE *oom;
 
 	/* If memory runs out, this process goes first. */
@@ -93,12 +93,12 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	memory = (uint8_t *)(((uintptr_t)memory + HUGE - 1) & ~(HUGE - 1));
-	while (scanf("%lu %lu %d", &whole, &split, &pinned) == 3) {
-		if (whole + split > blocks || make(whole, split, pinned) < 0) {
+	while (scanf("%lu %lu %d", &whole, &split, &locked) == 3) {
+		if (whole + split > blocks || make(whole, split, locked) < 0) {
 			perror("fragment");
 			return 1;
 		}
-		printf("%llu\n", (unsigned long long)(blocks - whole) * HUGE - split * HUGE / 2);
+		puts("");
 		fflush(stdout);
 	}
 	return 0;

@@ -4,34 +4,35 @@
 Writes doc/stalls.md. Ten states of memory (bench/fragment.c): whole huge pages that are free,
 others of which every other base page is, movable or locked, and the kernel's `defrag`. In each,
 what an estimate would say, and what two programs see that time their own first touches.
-As root, with 5 GiB free; ten minutes, in which a pool of huge pages holds the rest of memory. All
+As root, with 5 GiB free; three minutes, in which a pool of huge pages holds the rest of memory. All
 settings are put back. Exits 1 if fewer than 8 in 10 shares on huge pages are as predicted.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlbcost.common.cleanup import until_stopped
 from tlbcost.memory.first_touch import Stalls, first_touches
-from tlbcost.system.machine import meminfo_bytes
+from tlbcost.settings.change import Settings, system_settings
+from tlbcost.system.machine import THP, meminfo_bytes
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "stalls.md"
 BEGIN, END = "<!-- stalls: begin -->\n", "<!-- stalls: end -->\n"
-THP = Path("/sys/kernel/mm/transparent_hugepage")
-POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-LOCKED_MOVE = Path("/proc/sys/vm/compact_unevictable_allowed")
-PROACTIVE = Path("/proc/sys/vm/compaction_proactiveness")
-REPORTING = Path("/sys/module/page_reporting/parameters/page_reporting_order")
+# States stay as they are: the host takes larger blocks alone, locked pages do not move, and nothing
+# is compacted in the background. A kernel may not have all of these.
+STEADY = {
+    "/sys/module/page_reporting/parameters/page_reporting_order": "10",
+    "/proc/sys/vm/compact_unevictable_allowed": "0",
+    "/proc/sys/vm/compaction_proactiveness": "0",
+}
 HUGE, LEFT, RESERVE, PROGRAM = 2 << 20, 3 << 30, 300 << 20, 512 << 20
-# Whole huge pages that are free, split ones, pinned, defrag.
+# Whole huge pages that are free, split ones, locked, defrag.
 STATES = (
     (450, 0, False, "madvise"),
     (256, 300, False, "madvise"),
@@ -61,21 +62,6 @@ class Touches:
     total_ns: int
 
 
-@contextlib.contextmanager
-def written(path: Path, value: str) -> Iterator[None]:
-    """A setting for the time of this block; a path that is not there is left out."""
-    if not path.exists():
-        yield
-        return
-    text = path.read_text(encoding="ascii").strip()
-    before = text.partition("[")[2].partition("]")[0] or text
-    path.write_text(value, encoding="ascii")
-    try:
-        yield
-    finally:
-        path.write_text(before, encoding="ascii")
-
-
 class Fragmenter:
     """Memory in a state; the process holds it."""
 
@@ -85,13 +71,13 @@ class Fragmenter:
             [tool, str(RESERVE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def make(self, whole: int, split: int, pinned: bool) -> None:
+    def make(self, whole: int, split: int, locked: bool) -> None:
         """Bring memory into a state, all of it at hand: a host may have taken what was free."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         if self.made:
             run(self.touches, "plain", "base")
-        self.process.stdin.write(f"{whole} {split} {int(pinned)}\n")
+        self.process.stdin.write(f"{whole} {split} {int(locked)}\n")
         self.process.stdin.flush()
         if not self.process.stdout.readline():
             raise SystemExit("fragment made no state: is there too little memory?")
@@ -144,7 +130,7 @@ def alike(one: Touches, other: Touches) -> list[bool]:
     return [*near, abs(one.share - other.share) <= POINTS]
 
 
-def measure(folder: Path) -> tuple[list[str], bool]:
+def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
     """Lines of the page, and whether enough shares on huge pages are as predicted."""
     tools = {}
     for name in ("fragment", "touches"):
@@ -160,18 +146,19 @@ def measure(folder: Path) -> tuple[list[str], bool]:
     again: list[list[bool]] = []
     fragmenter = Fragmenter(tools["fragment"], tools["touches"])
     try:
-        for whole, split, pinned, defrag in STATES:
-            with written(THP / "defrag", defrag):
-                fragmenter.make(whole, split, pinned)
+        for whole, split, locked, defrag in STATES:
+            with settings.temporarily():
+                settings.write(f"{THP}/defrag", defrag)
+                fragmenter.make(whole, split, locked)
                 said = predicted(first_touches(PROGRAM, ended=True))
-                state = f"{whole}, {split}{' locked' if pinned else ''} | {defrag}"
+                state = f"{whole}, {split}{' locked' if locked else ''} | {defrag}"
                 lines.append(f"| {state} | predicted | {row(said)} | |")
                 print(lines[-1], flush=True)
                 seen: list[Touches] = []
                 for program in PROGRAMS:
-                    fragmenter.make(whole, split, pinned)
+                    fragmenter.make(whole, split, locked)
                     seen.append(run(tools["touches"], program, "huge"))
-                    fragmenter.make(whole, split, pinned)
+                    fragmenter.make(whole, split, locked)
                     base = run(tools["touches"], program, "base")
                     slower = seen[-1].total_ns > base.total_ns
                     results.append([*alike(said, seen[-1]), (said.total_ns > 0) == slower])
@@ -197,19 +184,13 @@ def measure(folder: Path) -> tuple[list[str], bool]:
 
 
 def main() -> int:
-    if os.geteuid() != 0:
-        print("stalls.py needs root, for a pool and the settings of huge pages", file=sys.stderr)
-        return 3
-    rest = max((meminfo_bytes("MemAvailable") or 0) - LEFT, 0)
-    before = int(POOL.read_text(encoding="ascii"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        written(REPORTING, "10"),
-        written(LOCKED_MOVE, "0"),
-        written(PROACTIVE, "0"),
-        written(POOL, str(before + rest // HUGE)),
-    ):
-        lines, enough = measure(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, system_settings() as settings:
+        for path, text in STEADY.items():
+            if Path(path).exists():
+                settings.write(path, text)
+        rest = (meminfo_bytes("MemAvailable") or 0) - LEFT
+        settings.reserve(HUGE, max(rest // HUGE, 0), least=0)
+        lines, enough = measure(settings, Path(folder))
     text = PAGE.read_text(encoding="utf-8")
     head, _, tail = text.partition(BEGIN)
     _, _, tail = tail.partition(END)
@@ -218,4 +199,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_stopped(main))

@@ -142,11 +142,12 @@ static int take_turn(struct measuring *measuring, struct slice_row *row, struct 
 	if (to_call && end == ARM_CALL && arm->at_call == end_call)
 		end = ARM_CHECKED;
 	row->call = arm->at_call;
-	if (end == ARM_TIME && progress->stretch.cpu_ns < SLOWER * measured_ns &&
-	    clock_ns() < measuring->deadline_ns)
+	if (end == ARM_TIME && progress->stretch.cpu_ns >= SLOWER * measured_ns)
+		return measuring_stop(measuring, measuring_word(ARM_LATE));
+	if (end == ARM_TIME && clock_ns() < measuring->deadline_ns)
 		return 0;
 	if (end != ARM_CHECKED)
-		return measuring_stop(measuring, measuring_word(end == ARM_TIME ? ARM_LATE : end));
+		return measuring_stop(measuring, measuring_word(end));
 	progress->done = true;
 	row->time_ns = progress->stretch.cpu_ns;
 	row->faults = progress->stretch.faults;

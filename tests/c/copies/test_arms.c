@@ -113,11 +113,12 @@ TEST(a_slice_ends_at_a_call_at_the_latest)
 	if (begin(&injected, &copy, updates_and_calls) == 0) {
 		CHECK_EQUAL(arms_measure(&rows, &until_call, &copy, NULL, 0, &random), 0);
 		CHECK(rows.count > 0);
-		/* It may come to its call while it warms its caches. */
+		/* It may come to its call while it warms its caches, or soon after that. */
 		if (strcmp(rows.all[0].outcome, "call") != 0) {
 			CHECK_EQUAL(rows.count, ARM_KINDS);
-			CHECK_EQUAL(strcmp(rows.all[0].outcome, "good"), 0);
-			CHECK(rows.all[0].time_ns != SLICE_UNKNOWN && rows.all[0].stops == 1);
+			CHECK(strcmp(rows.all[0].outcome, "good") == 0 ||
+			      strcmp(rows.all[0].outcome, "short") == 0);
+			CHECK(rows.all[0].time_ns != SLICE_UNKNOWN);
 		}
 		CHECK_EQUAL(rows.all[0].call, 72);	/* fcntl */
 	}
