@@ -2,10 +2,16 @@
 #include "first_touch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "table.h"
+
+/* A server's worst write is known from these, and the memory is taken twice. */
+#define MOST_FORKED_BYTES ((size_t)128 << 20)
 
 static int compare(const void *a, const void *b)
 {
@@ -14,13 +20,75 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages,
-		       struct first_touches *touches)
+/* Write a byte to each `step` bytes, time each, and sort the times. */
+static void touch(char *memory, size_t step, size_t count, uint64_t *times,
+		  struct touch_times *found)
 {
-	uint64_t *times = pages ? malloc(pages * sizeof(*times)) : NULL;
+	uint64_t before = clock_ns();
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t now;
+
+		*(volatile char *)(memory + i * step) = 1;
+		now = clock_ns();
+		times[i] = now - before;
+		before = now;
+	}
+	qsort(times, count, sizeof(*times), compare);
+	*found = (struct touch_times){
+		.count = count, .median_ns = times[count / 2], .p99_ns = times[count * 99 / 100],
+		.p999_ns = times[count * 999 / 1000], .worst_ns = times[count - 1],
+	};
+}
+
+/* A child that has the same memory, and ends when `ends` is closed.  Returns -1 if there is none. */
+static pid_t fork_child(int ends[2])
+{
+	pid_t child;
+	char none;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		while (read(ends[0], &none, 1) < 0 && errno == EINTR)
+			;
+		_exit(0);
+	}
+	close(ends[0]);
+	if (child < 0)
+		close(ends[1]);
+	return child;
+}
+
+static int touch_after_fork(struct arena *arena, size_t bytes, size_t base_bytes,
+			    uint64_t *times, struct first_touches *touches)
+{
+	struct arena_proof proof;
+	int ends[2], rc;
+	const pid_t child = fork_child(ends);
+
+	if (child < 0)
+		return 0;
+	touch(arena->memory, base_bytes, bytes / base_bytes, times, &touches->forked);
+	rc = arena_prove(arena, &proof);
+	touches->forked_huge_bytes = proof.transparent_huge;
+	close(ends[1]);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return rc;
+}
+
+int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages,
+		       size_t base_bytes, struct first_touches *touches)
+{
+	const size_t forked_bytes = pages * page_bytes < MOST_FORKED_BYTES ? pages * page_bytes :
+				    MOST_FORKED_BYTES;
+	const size_t most = pages > forked_bytes / base_bytes ? pages : forked_bytes / base_bytes;
+	uint64_t *times = pages ? malloc(most * sizeof(*times)) : NULL;
 	struct arena_proof proof;
 	struct arena arena;
-	uint64_t before;
 	int rc;
 
 	if (!times || arena_open(&arena, method, page_bytes, pages) != 0) {
@@ -28,36 +96,32 @@ int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages
 		free(times);
 		return -1;
 	}
-	before = clock_ns();
-	for (size_t i = 0; i < pages; i++) {
-		uint64_t now;
-
-		*(volatile char *)(arena.memory + i * page_bytes) = 1;
-		now = clock_ns();
-		times[i] = now - before;
-		before = now;
-	}
+	*touches = (struct first_touches){ 0 };
+	touch(arena.memory, page_bytes, pages, times, &touches->first);
 	rc = arena_prove(&arena, &proof);
+	touches->first_huge_bytes = proof.transparent_huge;
+	if (rc == 0)
+		rc = touch_after_fork(&arena, forked_bytes, base_bytes, times, touches);
 	arena_close(&arena);
-	qsort(times, pages, sizeof(*times), compare);
-	*touches = (struct first_touches){
-		.count = pages, .huge_bytes = proof.transparent_huge,
-		.median_ns = times[pages / 2], .p99_ns = times[pages * 99 / 100],
-		.p999_ns = times[pages * 999 / 1000], .worst_ns = times[pages - 1],
-	};
 	free(times);
 	return rc;
+}
+
+static void write_times(struct table *table, const struct touch_times *times, uint64_t huge_bytes)
+{
+	table_count(table, times->count);
+	table_count(table, huge_bytes);
+	table_count(table, times->median_ns);
+	table_count(table, times->p99_ns);
+	table_count(table, times->p999_ns);
+	table_count(table, times->worst_ns);
 }
 
 static void write_row(struct table *table, size_t page_bytes, const struct first_touches *touches)
 {
 	table_count(table, page_bytes);
-	table_count(table, touches->count);
-	table_count(table, touches->huge_bytes);
-	table_count(table, touches->median_ns);
-	table_count(table, touches->p99_ns);
-	table_count(table, touches->p999_ns);
-	table_count(table, touches->worst_ns);
+	write_times(table, &touches->first, touches->first_huge_bytes);
+	write_times(table, &touches->forked, touches->forked_huge_bytes);
 }
 
 /*
@@ -95,11 +159,13 @@ int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_
 	 * First, as base pages take free memory apart.  A kernel may have huge pages in pools alone.
 	 */
 	has_huge = huge_bytes &&
-		   first_touches_time(ARENA_THP, huge_bytes, bytes / huge_bytes, &huge) == 0;
-	if (first_touches_time(ARENA_BASE, base_bytes, bytes / base_bytes, &base) != 0 ||
-	    table_open(&table, path, "first_touches", 1) != 0)
+		   first_touches_time(ARENA_THP, huge_bytes, bytes / huge_bytes, base_bytes, &huge) == 0;
+	if (first_touches_time(ARENA_BASE, base_bytes, bytes / base_bytes, base_bytes, &base) != 0 ||
+	    table_open(&table, path, "first_touches", 2) != 0)
 		return -1;
-	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns");
+	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns "
+		      "forked_touches forked_huge_bytes forked_median_ns forked_p99_ns "
+		      "forked_p999_ns forked_worst_ns");
 	write_row(&table, base_bytes, &base);
 	if (has_huge)
 		write_row(&table, huge_bytes, &huge);

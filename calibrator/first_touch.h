@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long does the first touch of a page take, as a distribution? */
+/* How long does the first touch of a page take, and of one shared with a child, as distributions? */
 #ifndef TLBCOST_FIRST_TOUCH_H
 #define TLBCOST_FIRST_TOUCH_H
 
@@ -10,18 +10,28 @@
 #include "arena.h"
 
 /* Of touches one after the other; the worst of few touches is also their p99.9. */
-struct first_touches {
+struct touch_times {
 	size_t count;
-	uint64_t huge_bytes;	/* what of the memory came onto transparent huge pages */
 	uint64_t median_ns, p99_ns, p999_ns, worst_ns;
+};
+
+/* Bytes: what of the memory was on transparent huge pages after the touches. */
+struct first_touches {
+	struct touch_times first;	/* of fresh pages */
+	uint64_t first_huge_bytes;
+	/* What a server pays while a child, as a snapshot, has the same memory: a write to each base
+	 * page of at most 128 MiB after a fork.  No count: it could not fork. */
+	struct touch_times forked;
+	uint64_t forked_huge_bytes;
 };
 
 /*
  * Touch `pages` fresh pages of anonymous memory that asks for pages of this size, and time each:
- * whatever the kernel does for it, compaction included.  Returns 0, or -1 with errno.
+ * whatever the kernel does for it, compaction included.  Then write to it after a fork, a byte for
+ * each `base_bytes`.  Returns 0, or -1 with errno.
  */
 int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages,
-		       struct first_touches *touches);
+		       size_t base_bytes, struct first_touches *touches);
 
 /*
  * The same for base pages and for huge pages (0: there are none), `bytes` of each, as a

@@ -22,6 +22,12 @@
 /* Live allocations that are in the file: their end is looked for here.  Lost where too many meet. */
 #define LIVE (1u << 16)
 #define PROBES 8u
+/* Planned small allocations that were sampled, by place; two of them that meet are taken for one. */
+#define PLACES (1u << 16)
+#define HALF ((uint32_t)(PLACE / SITES_EVERY / 2))
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25	/* Linux 6.1; others refuse it */
+#endif
 /* Rows that the file grows by. */
 #define GROWTH 1024u
 
@@ -45,6 +51,7 @@ static char path[sizeof(folder) + 32];
 static _Atomic uint64_t live[LIVE];
 static uint64_t plan[MOST_KEYS];
 static size_t planned;
+static _Atomic uint32_t samples[PLACES];
 static uintptr_t own_start;
 static char program[SITES_NAME];	/* its path; the dynamic linker has only argv[0] */
 static bool ready;
@@ -271,15 +278,48 @@ static bool is_planned(uint64_t key)
 	return false;
 }
 
-static void advise(uintptr_t address, uint64_t bytes, bool large)
+static void advise(uintptr_t address, uint64_t bytes)
 {
 	const uintptr_t page = 4096;
-	uintptr_t start = large ? (address + page - 1) & ~(page - 1) : address & ~(PLACE - 1);
-	uintptr_t end = large ? (address + bytes) & ~(page - 1) : start + PLACE;
+	uintptr_t start = (address + page - 1) & ~(page - 1);
+	uintptr_t end = (address + bytes) & ~(page - 1);
 
-	/* Of a place part of which is not mapped, the rest is advised all the same. */
 	if (end > start)
 		madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
+static _Atomic uint32_t *samples_of(uintptr_t place)
+{
+	return &samples[place / PLACE % PLACES];
+}
+
+/*
+ * Only of places that are mapped whole: a mapping that was advised in part, and touched since, is
+ * two for ever.
+ */
+static void collapse(uintptr_t place)
+{
+	unsigned char resident[PLACE / 4096];
+
+	if (atomic_load(samples_of(place)) < HALF || mincore((void *)place, PLACE, resident) < 0)
+		return;
+	madvise((void *)place, PLACE, MADV_HUGEPAGE);
+	madvise((void *)place, PLACE, MADV_COLLAPSE);
+}
+
+/*
+ * Small blocks' place has base pages already, and a heap grows by less than a place: it is copied
+ * to a huge page once half of it is planned, or when the next place is begun.
+ */
+static void advise_place(uintptr_t address)
+{
+	const uintptr_t place = address & ~(PLACE - 1);
+	const uint32_t n = atomic_fetch_add(samples_of(place), 1) + 1;
+
+	if (n == 1)
+		collapse(place - PLACE);
+	else if (n == HALF)
+		collapse(place);
 }
 
 static _Atomic uint64_t *live_at(uint64_t address, uint64_t wanted)
@@ -350,8 +390,12 @@ __attribute__((noinline)) static void record(void *block, uint64_t bytes)
 	if (!weight && (!planned || bytes < SITES_ADVISED))
 		return;
 	inside = true;
-	if (planned && is_planned(site(NULL, NULL)))
-		advise((uintptr_t)block, bytes, bytes >= SITES_ADVISED);
+	if (planned && is_planned(site(NULL, NULL))) {
+		if (bytes >= SITES_ADVISED)
+			advise((uintptr_t)block, bytes);
+		else
+			advise_place((uintptr_t)block);
+	}
 	to = weight ? file_of_process() : NULL;
 	if (to) {
 		_Atomic uint64_t *slot = live_at((uintptr_t)block, 0);

@@ -7,8 +7,8 @@
  * mapped, so that a program that is killed leaves it whole.  It is made for the first of them and
  * grows; where there is no room for it (RLIMIT_FSIZE, a full disk), nothing is recorded.
  * TLBCOST_SITES_PLAN=KEY,KEY...: memory of these sites asks for transparent huge pages
- * (MADV_HUGEPAGE): blocks of SITES_ADVISED bytes and more, and the places of 2 MiB that hold a
- * sampled smaller one.
+ * (MADV_HUGEPAGE): blocks of SITES_ADVISED bytes and more, and the places of 2 MiB that hold sampled
+ * smaller ones, which are copied to huge pages once these stand for half of the place.
  *
  * A site is a call stack from malloc or mmap on.  Its key has the names of the callers' objects and
  * the offsets in them, so it stays the same from run to run of one build.

@@ -92,7 +92,7 @@ setup() {
 }
 
 @test "calibrate: an unknown picture format and a missing folder are refused at once" {
-	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot c.pdf
+	run -2 --separate-stderr "${BUILD}/tlbcost" calibrate --plot c.pdf
 	[[ ${stderr} == *"not a .png or .svg file"* ]]
 	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /nonexistent/x
 	[[ ${stderr} == *"no such folder: /nonexistent"* ]]

@@ -86,3 +86,59 @@ setup() {
 	[[ ${output} == *"cannot read no-such-file"*"hint:"* ]]
 	run -2 "${TLBCOST}" compare saved.json
 }
+
+# The dashboard's own program is not packaged; what it draws are these answers.
+# bats test_tags=long
+@test "a real Prometheus has an answer to every query of the dashboard" {
+	need_program prometheus python3
+	need_thp
+	TLBCOST_MEASURE=yes "${TLBCOST}" estimate --quiet --output text --json app.json -- \
+		"${BUILD}/workloads/hash-lookup" --size 64M >/dev/null
+	mkdir served
+	"${TLBCOST}" show --output text --openmetrics served/app app.json
+	"${TLBCOST}" top --once --openmetrics served/host >/dev/null
+	run -0 python3 - "${TREE}/data/grafana/tlbcost.json" <<'EOF'
+import functools, http.server, json, pathlib, subprocess, sys, threading, time, urllib.parse, urllib.request
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def guess_type(self, path):
+        return "text/plain; version=0.0.4"
+    def log_message(self, *_):
+        pass
+
+served = http.server.ThreadingHTTPServer(
+    ("127.0.0.1", 0), functools.partial(Files, directory="served"))
+threading.Thread(target=served.serve_forever, daemon=True).start()
+jobs = "".join(f"""
+  - job_name: {name}
+    metrics_path: /{name}
+    static_configs: [targets: ['127.0.0.1:{served.server_port}']]""" for name in ("app", "host"))
+pathlib.Path("prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:{jobs}\n")
+with http.server.HTTPServer(("127.0.0.1", 0), None) as free:
+    address = f"127.0.0.1:{free.server_port}"
+server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                           f"--web.listen-address={address}"], stderr=subprocess.DEVNULL)
+
+def answer(query):
+    words = urllib.parse.urlencode({"query": query})
+    try:
+        with urllib.request.urlopen(f"http://{address}/api/v1/query?{words}") as reply:
+            return json.load(reply)["data"]["result"]
+    except OSError:
+        return []
+
+try:
+    queries = [target["expr"].replace("$program", ".*")
+               for panel in json.load(open(sys.argv[1]))["panels"] for target in panel["targets"]]
+    missing = queries
+    for _ in range(60):
+        missing = [query for query in missing if not answer(query)]
+        if not missing:
+            break
+        time.sleep(1)
+    sys.exit(f"no answer: {missing}" if missing else 0)
+finally:
+    server.terminate()
+    server.wait()
+EOF
+}

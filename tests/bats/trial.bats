@@ -139,7 +139,8 @@ print(eval(sys.argv[1]))' "$1"
 		skip "needs multi-size THP (Linux 6.8)"
 	settings >before
 	memory heap 'char *p = malloc(n);'
-	run -0 "${TRIAL[@]}" --with mthp --json report.json -- ./heap
+	run -0 "${TRIAL[@]}" --with mthp --json report.json --plot sizes.svg -- ./heap
+	grep -q "mthp-64K, " sizes.svg
 	[[ $(json '[t["proven"] for t in report["trials"] if t["page_size_bytes"] >= 1 << 16].count(True)') -ge 4 ]]
 	[[ $(json '"/".join(t["method"] for t in report["trials"])') == mthp-16K/*/mthp-64K/*/thp ]]
 	[[ ${output} == *"saved of the run time"*"95 % interval"*"faults"*"memory"* ]]

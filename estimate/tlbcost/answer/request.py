@@ -47,6 +47,7 @@ class EstimateRequest:
     overhead: float | None = None
     copies: int | None = None
     most_pause: float | None = None
+    canary: bool = False
     pid: int | None = None
     seconds: float | None = None
     children: bool = False
@@ -110,6 +111,7 @@ class EstimateRequest:
             "--overhead": self.overhead is not None,
             "--copies": self.copies is not None,
             "--most-pause": self.most_pause is not None,
+            "--canary": self.canary,
             "--seconds": self.seconds is not None,
             "--children": self.children,
             "--time-budget": self.time_budget is not None,
@@ -194,7 +196,7 @@ _RULES: tuple[tuple[tuple[str, ...], tuple[str, ...], str, str], ...] = (
 # Options, the one that they need, why, and the hint.
 _NEEDS: tuple[tuple[tuple[str, ...], str, str, str], ...] = (
     (
-        ("--seconds", "--children", "--most-pause"), "--pid",
+        ("--seconds", "--children", "--most-pause", "--canary"), "--pid",
         "{0} needs --pid: a program that is run is followed to its end, with its children",
         "tlbcost estimate --pid PID",
     ),

@@ -24,6 +24,7 @@ from tlbcost.copies.run import (
     CopyPlan,
     FollowedProcess,
     arms_tool,
+    check_canary,
     copies_tool,
     follow_process,
     more_may_do,
@@ -169,6 +170,8 @@ def follow_running(
     # Not at the top: pandas takes memory.
     from tlbcost.copies.estimator import read_tables
 
+    if request.canary:
+        check_canary(pid, plan.copies, _new_folder(folder), children=request.children)
     folders: list[Path] = []
     outcomes: list[Outcome] = []
     while True:

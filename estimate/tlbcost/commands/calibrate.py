@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TextIO
 
 from tlbcost.calibration.file import CalibrationRequest, cached_calibration, obtain
-from tlbcost.common.arguments import add_exit_codes, add_reports
+from tlbcost.common.arguments import (
+    add_exit_codes,
+    add_reports,
+    to_picture,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
@@ -40,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="measure this page size and the base page alone, e.g. 64K or 2M; may be repeated",
     )  # fmt: skip
     parser.add_argument("--details", action="store_true", help="print all figures")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it (.png or .svg)")
+    parser.add_argument("--plot", type=to_picture, metavar="FILE", help="draw it (.png or .svg)")
     parser.add_argument(
         "--recalibrate", action="store_true", help="measure again, even if a calibration is cached"
     )
@@ -104,8 +108,6 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from tlbcost.common.gnuplot import check_picture
-
     mode = "--show" if arguments.show else "--compare" if arguments.compare else None
     useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
     if arguments.compare:
@@ -119,7 +121,6 @@ def _check(arguments: argparse.Namespace) -> None:
             raise TlbcostError(
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
-    check_picture(arguments.plot, "--plot curve.png", FAILED)
     files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
     check_files({f"--{option}": file for option, file in files.items()})
 

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
@@ -37,6 +36,7 @@ from tlbcost.common.arguments import (
     process_id,
     program_words,
     to_file,
+    to_picture,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files
     from tlbcost.report.condition import parse_comparison
 
@@ -67,7 +66,6 @@ def _estimate(arguments: argparse.Namespace) -> int:
             f"leave --{asked[0]} out, or {request.unsimulated}",
             USAGE,
         )
-    check_picture(arguments.plot, "--plot phases.png")
     others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
     if others is not None:
         _check_others(request, others)
@@ -246,6 +244,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_calibration(parser, "use the costs in this calibration table")
     parser.add_argument(
+        "--canary", action="store_true",
+        help="with --pid: a few copies first, and no more if the process waits or faults more",
+    )  # fmt: skip
+    parser.add_argument(
         "--code", metavar="FILE", type=to_file,
         help="write which code misses, by the simulation, for tlbcost annotate to show",
     )  # fmt: skip
@@ -303,7 +305,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
     parser.add_argument(
-        "--plot", metavar="FILE", type=Path,
+        "--plot", metavar="FILE", type=to_picture,
         help="draw the page walks over the run (.png or .svg)",
     )  # fmt: skip
     parser.add_argument(
@@ -384,6 +386,7 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
         overhead=arguments.overhead,
         copies=arguments.copies,
         most_pause=arguments.most_pause,
+        canary=arguments.canary,
         pid=arguments.pid,
         seconds=arguments.seconds,
         children=arguments.children,

@@ -7,7 +7,6 @@ import argparse
 import functools
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
@@ -23,6 +22,7 @@ from tlbcost.common.arguments import (
     duration,
     process_id,
     program_words,
+    to_picture,
 )
 from tlbcost.common.cleanup import Stopped, until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
@@ -106,7 +106,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
     parser.add_argument(
-        "--plot", metavar="FILE", type=Path, help="with --watch: draw it (.png or .svg)"
+        "--plot", metavar="FILE", type=to_picture, help="with --watch: draw it (.png or .svg)"
     )
 
 
@@ -157,7 +157,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
-    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files, give_report
     from tlbcost.numa.watch.document import draw_watch, print_summary
     from tlbcost.numa.watch.process import undo
@@ -165,7 +164,6 @@ def _watch(arguments: argparse.Namespace) -> int:
 
     if arguments.undo:
         return FAILED if undo(arguments.watch) else 0
-    check_picture(arguments.plot, f"--watch {arguments.watch} --plot watch.png")
     files = {"--json": arguments.json, "--output": arguments.output, "--plot": arguments.plot}
     check_files(files, TOOL_FAILED)
     session = Session(_request(arguments))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from pathlib import Path
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
@@ -14,6 +13,7 @@ from tlbcost.common.arguments import (
     add_exit_codes,
     add_reports,
     add_time_limit,
+    to_picture,
     whole_number,
 )
 from tlbcost.common.cleanup import until_stopped
@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="NUMBERS", type=_numbers, default=None,
         help="only these patterns, separated by commas (1 to 11)",
     )  # fmt: skip
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png or .svg)")
+    parser.add_argument(
+        "--plot", metavar="FILE", type=to_picture, help="draw the ratios (.png or .svg)"
+    )
     parser.add_argument(
         "--rounds", metavar="N", type=whole_number(_FEWEST_ROUNDS, _MOST_ROUNDS), default=5,
         help="run each pattern N times on each size (default: 5)",
@@ -56,10 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files
 
-    check_picture(arguments.plot, "--plot pagesizes.png")
     check_files({"--json": arguments.json, "--plot": arguments.plot})
     return until_stopped(lambda: _measure(arguments), arguments.time_limit)
 

@@ -22,6 +22,7 @@ from tlbcost.common.arguments import (
     add_time_limit,
     program_words,
     to_file,
+    to_picture,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
@@ -50,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
     add_reports(parser, json="the trials")
     add_pairs(parser)
+    parser.add_argument(
+        "--plot", metavar="FILE", type=to_picture, help="draw what each method saves (.png or .svg)"
+    )
     add_precision(parser)
     parser.add_argument(
         "--table", metavar="FILE", type=to_file, help="write the pairs of runs as a table"
@@ -75,7 +79,7 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.common.progress import say
-    from tlbcost.trial.document import hyperfine, print_trials, trial_document
+    from tlbcost.trial.document import draw_trials, hyperfine, print_trials, trial_document
     from tlbcost.trial.session import TrialRequest, run_trials, to_table
 
     argv = program_words(arguments.program)
@@ -83,7 +87,7 @@ def _try(arguments: argparse.Namespace) -> int:
         raise TlbcostError("no program to run", "tlbcost trial -- ./app ARG...", USAGE)
     files = {
         "--export-hyperfine": arguments.export_hyperfine, "--json": arguments.json,
-        "--output": arguments.output, "--table": arguments.table,
+        "--output": arguments.output, "--plot": arguments.plot, "--table": arguments.table,
     }  # fmt: skip
     check_files(files, TOOL_FAILED)
     request = TrialRequest(
@@ -110,6 +114,8 @@ def _try(arguments: argparse.Namespace) -> int:
     )
     if arguments.export_hyperfine is not None:
         write(arguments.export_hyperfine, hyperfine(found), TOOL_FAILED)
+    if arguments.plot is not None:
+        draw_trials(found, arguments.plot)
     if arguments.table is not None:
         write(arguments.table, to_table(found), TOOL_FAILED)
     return 0 if any(trial.proven for trial in found.trials) else CANNOT_MEASURE

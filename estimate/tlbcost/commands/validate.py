@@ -25,6 +25,7 @@ from tlbcost.common.arguments import (
     measuring,
     program_words,
     to_file,
+    to_picture,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
@@ -64,7 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_measure(parser)
     add_pairs(parser)
     parser.add_argument(
-        "--plot", metavar="FILE", type=Path, help="draw predicted against measured (.png or .svg)"
+        "--plot",
+        metavar="FILE",
+        type=to_picture,
+        help="draw predicted against measured (.png or .svg)",
     )
     add_precision(parser)
     add_quiet(parser)
@@ -104,7 +108,6 @@ def _size(text: str) -> str:
 
 
 def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
-    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files
 
     options = program_words(arguments.program)
@@ -124,7 +127,6 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
     for what, given in useless.items():
         if given:
             raise TlbcostError(f"{what}: no meaning with {mode}", "tlbcost validate --help", USAGE)
-    check_picture(arguments.plot, "--plot accuracy.png")
     files = {option: getattr(arguments, option) for option in ("output", "plot", "table")}
     check_files(
         {f"--{option}": file for option, file in files.items()},

@@ -114,6 +114,13 @@ def to_file(text: str) -> Path:
     return STDOUT if text == "-" else Path(text)
 
 
+def to_picture(text: str) -> Path:
+    """A type for argparse: a file that gnuplot can draw."""
+    if not text.endswith((".png", ".svg")):
+        raise argparse.ArgumentTypeError(f"not a .png or .svg file: {text}")
+    return Path(text)
+
+
 def from_file(text: str) -> Path:
     """A type for argparse: a file to read; - is standard input."""
     return STDIN if text == "-" else Path(text)

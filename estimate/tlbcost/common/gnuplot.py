@@ -5,24 +5,16 @@ from __future__ import annotations
 
 import errno
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tlbcost.common import paths
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError, hint_for
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError, hint_for
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.output import write
+from tlbcost.common.units import NOT_OBTAINED, Interval
 
 _TERMINALS = {".png": "pngcairo", ".svg": "svg"}
-
-
-def check_picture(picture: Path | None, example: str, exit_code: int = USAGE) -> None:
-    """Refuse a picture that gnuplot cannot draw, by the end of its name; None: none is wanted.
-
-    `example` is what to type instead. Raises TlbcostError with this exit code.
-    """
-    if picture is not None and picture.suffix not in _TERMINALS:
-        raise TlbcostError(f"cannot plot to {picture}: not a .png or .svg file", example, exit_code)
 
 
 def draw_by(
@@ -67,6 +59,38 @@ def draw_by(
                 exit_code,
             )
         write(picture, drawn.read_bytes(), exit_code)
+
+
+def draw_gains(
+    labels: Sequence[str],
+    gains: Sequence[Interval | None],
+    picture: Path,
+    *,
+    whole: str = "CPU time",
+    least: float = 0.0,
+) -> None:
+    """A forest plot of shares of `whole`, a line for each; `least`: what a gain should be above."""
+    if not any(gains):
+        raise TlbcostError(f"cannot draw {picture}: nothing was measured", None, CANNOT_MEASURE)
+    # A quote would end gnuplot's cell, and a backslash escapes.
+    names = [label.replace('"', "'").replace("\\", "\\\\") for label in labels]
+
+    def settings(folder: Path) -> dict[str, str | int]:
+        lines = ["number\tlabel\tgain\tlow\thigh"]
+        for n, (name, gain) in enumerate(zip(names, gains, strict=True), start=1):
+            ends = [None] * 3 if gain is None else [gain.value, gain.low, gain.high]
+            cells = (NOT_OBTAINED if end is None else f"{100 * end:.4g}" for end in ends)
+            lines.append("\t".join((str(n), name, *cells)))
+        (folder / "rows.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return {
+            "rows": str(folder / "rows.tsv"),
+            "count": len(labels),
+            "columns": max(map(len, labels)),
+            "least": f"{100 * least:g}",
+            "whole": whole,
+        }
+
+    draw_by("gains.gp", settings, picture)
 
 
 def word_list(values: Iterable[object]) -> str:

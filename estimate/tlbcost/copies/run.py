@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -297,6 +297,50 @@ def follow_process(
             CANNOT_MEASURE,
         )
     return FollowedProcess(argv, path, run, sampler.peak())
+
+
+# Copies, seconds before them and during them, and for which share of that time more the process may
+# wait for a CPU, or copy pages on write.
+_CANARIES, _CANARY_S, _CANARY_PART = 4, 4.0, 0.05
+
+
+def check_canary(pid: int, plan: CopyPlan, folder: Path, *, children: bool) -> None:
+    """Make a few copies first. Raises TlbcostError (4) if the process feels them too much."""
+    say(f"canary: {_CANARIES} copies of process {pid} in {_CANARY_S:g} s, after as long without")
+    words = [*copies_tool(replace(plan, copies=_CANARIES), folder), "--pid", str(pid)]
+    words += ["--seconds", f"{_CANARY_S:.0f}", *(["--children"] if children else [])]
+
+    def felt(during: Callable[[], object]) -> tuple[float, float]:
+        before, began = _felt(pid, children=children), time.monotonic_ns()
+        during()
+        after, wall_ns = _felt(pid, children=children), time.monotonic_ns() - began
+        waited, faults = (max(0, y - x) / wall_ns for x, y in zip(before, after, strict=True))
+        return waited, faults * plan.fault_ns
+
+    alone = felt(lambda: time.sleep(_CANARY_S))
+    copied = felt(lambda: run_tool(words))
+    for name, x, y in zip(("waits for a CPU", "copies pages"), alone, copied, strict=True):
+        if y - x > _CANARY_PART:
+            shares = f"{units.percent(y)} of the time, {units.percent(x)} before"
+            raise TlbcostError(
+                f"the canary is against it: with copies process {pid} {name} for {shares}",
+                "a smaller --overhead, or --most-pause 1ms",
+                CANNOT_MEASURE,
+            )
+    say("canary: the process does not wait or fault more than before")
+
+
+def _felt(pid: int, *, children: bool) -> tuple[int, int]:
+    """Time that threads waited for a CPU, in ns, and page faults, since they began."""
+    waited = faults = 0
+    family = process_tree.offspring([pid]) if children else ()
+    for each in [pid, *(child for child in family if not is_copy(child))]:
+        now = process.stat(each)
+        faults += 0 if now is None else now.minor_faults
+        for path in Path(f"/proc/{each}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, IndexError):
+                waited += int(path.read_text().split()[1])
+    return waited, faults
 
 
 def _pause_ns(pid: int) -> float:

@@ -34,6 +34,10 @@ _REASONS = {
     "late": "copies went different ways",
     "not-huge": "copies got no huge pages",
     "time": "it took too long",
+    "cut": "the run ended while it was measured",
+    "lost": "copies were killed",
+    "signal": "copies were stopped by signals",
+    "failed": "copies could not be made",
 }
 
 

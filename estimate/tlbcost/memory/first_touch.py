@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from typing import Annotated
 
 from tlbcost.common import formats, paths
@@ -22,7 +23,7 @@ _LIMIT_S = 30
 
 
 class TouchTimes(Part, frozen=True, kw_only=True):
-    """First touches of pages of one size, each with the fault, the page and its zeros."""
+    """Touches one after the other that the kernel had to find a page for."""
 
     page_size_bytes: Annotated[int, doc("size of the pages that were asked for", minimum=0)]
     touches: Annotated[int, doc("how many were timed", minimum=1)]
@@ -42,6 +43,22 @@ class Stalls(Part, frozen=True, kw_only=True):
     huge_fraction: Annotated[
         float | None, doc("what of that came onto huge pages", minimum=0, maximum=1)
     ]
+    base_forked: Annotated[
+        TouchTimes | None,
+        doc("a write to each base page while a child has the same memory; null: not obtained"),
+    ] = None
+    huge_forked: Annotated[
+        TouchTimes | None, doc("the same, of memory that was on huge pages before")
+    ] = None
+    huge_forked_fraction: Annotated[
+        float | None,
+        doc(
+            "what of that is on huge pages still, so that all of it was copied; the kernel splits "
+            "the others and copies a base page for each write",
+            minimum=0,
+            maximum=1,
+        ),
+    ] = None
 
 
 def first_touches(anonymous_bytes: int, *, ended: bool) -> Stalls | None:
@@ -74,13 +91,30 @@ def stalls_of(text: str) -> Stalls:
     rows = [{name: required_count(cell) for name, cell in row.items()} for row in table.records()]
     if not rows:
         raise ValueError("no touches")
-    huge_bytes = [row.pop("huge_bytes") for row in rows]
-    times = [TouchTimes(**row) for row in rows]
-    huge = times[1] if len(times) > 1 else None
+    base, huge = rows[0], rows[1] if len(rows) > 1 else None
     return Stalls(
-        base=times[0],
-        huge=huge,
-        huge_fraction=(
-            None if huge is None else huge_bytes[1] / (huge.touches * huge.page_size_bytes)
+        base=_times(base),
+        huge=None if huge is None else _times(huge),
+        huge_fraction=None if huge is None else _huge_fraction(huge, huge["page_size_bytes"]),
+        base_forked=_forked(base),
+        huge_forked=_forked(huge),
+        huge_forked_fraction=(
+            None
+            if huge is None or not huge["forked_touches"]
+            else _huge_fraction(huge, base["page_size_bytes"], "forked_")
         ),
     )
+
+
+def _huge_fraction(row: Mapping[str, int], touched_bytes: int, which: str = "") -> float:
+    return row[f"{which}huge_bytes"] / (row[f"{which}touches"] * touched_bytes)
+
+
+def _forked(row: Mapping[str, int] | None) -> TouchTimes | None:
+    return None if row is None or not row["forked_touches"] else _times(row, "forked_")
+
+
+def _times(row: Mapping[str, int], which: str = "") -> TouchTimes:
+    columns = ("touches", "median_ns", "p99_ns", "p999_ns", "worst_ns")
+    times = {name: row[f"{which}{name}"] for name in columns}
+    return TouchTimes(page_size_bytes=row["page_size_bytes"], **times)

@@ -126,16 +126,6 @@ def trial_by_environment(situation: Situation, variables: Mapping[str, str]) -> 
 
 Pages = Literal["transparent", "pool"]
 
-# Whether a page fault waits while the kernel compacts memory, by the setting defrag (Linux's
-# Documentation/admin-guide/mm/transhuge.rst).
-_DEFRAG = {
-    "always": "page faults wait while the kernel compacts memory (defrag always)",
-    "defer": "no page fault waits for compaction; huge pages may come late (defrag defer)",
-    "defer+madvise": "page faults in memory that asks wait for compaction (defrag defer+madvise)",
-    "madvise": "page faults in memory that asks wait for compaction (defrag madvise)",
-    "never": "no page fault waits for compaction; without free huge pages there are none "
-    "(defrag never)",
-}
 _FORK = {
     # Since Linux 5.8 a write to a shared transparent page splits it (mm/huge_memory.c).
     "transparent": "after a fork, writes split the huge pages again",
@@ -188,8 +178,8 @@ def cost_of(
     shared = all(region.kind in ("tmpfs", "memfd", "sysv", "shared") for region in regions)
     sentences: list[str] = []
     if pages == "transparent":
-        if settings.defrag in _DEFRAG:
-            sentences.append(_DEFRAG[settings.defrag])
+        if settings.compaction is not None:
+            sentences.append(settings.compaction)
         if settings.thp == "always" and not shared:
             sentences.append(_KHUGEPAGED)
     if not shared:

@@ -81,20 +81,29 @@ def memory_words(document: EstimateDocument, columns: int) -> str | None:
 def stall_words(document: EstimateDocument) -> str | None:
     """How long getting a page takes, where it is not quick; None: it is, or is not known."""
     found = document.stalls
-    if found is None or found.huge is None or found.huge.worst_ns < _QUICK_NS:
+    if found is None or found.huge is None:
         return None
     missed = 1 - (found.huge_fraction or 0.0)
     some = f"; {units.percent(missed)} got none" if missed >= _SOME_PART else ""
-    pairs = {
-        "median": (found.base.median_ns, found.huge.median_ns),
-        "p99": (found.base.p99_ns, found.huge.p99_ns),
-        "p99.9": (found.base.p999_ns, found.huge.p999_ns),
-        "worst": (found.base.worst_ns, found.huge.worst_ns),
-    }
-    parts = (
-        f"{name} {units.time(base)} -> {units.time(huge)}" for name, (base, huge) in pairs.items()
+    whole = found.huge_forked_fraction or 0.0
+    copied = f"; {units.percent(whole)} copied as huge pages" if whole >= _SOME_PART else ""
+    rows = (
+        ("first touch of base -> huge pages", found.base, found.huge, some),
+        ("a write after a fork", found.base_forked, found.huge_forked, copied),
     )
-    return f"first touch of base -> huge pages: {', '.join(parts)}{some}"
+    said = []
+    for name, base, huge, end in rows:
+        if base is None or huge is None or huge.worst_ns < _QUICK_NS:
+            continue
+        pairs = {
+            "median": (base.median_ns, huge.median_ns),
+            "p99": (base.p99_ns, huge.p99_ns),
+            "p99.9": (base.p999_ns, huge.p999_ns),
+            "worst": (base.worst_ns, huge.worst_ns),
+        }
+        times = (f"{of} {units.time(x)} -> {units.time(y)}" for of, (x, y) in pairs.items())
+        said.append(f"{name}: {', '.join(times)}{end}")
+    return "; ".join(said) or None
 
 
 def _first_region(document: EstimateDocument) -> RegionShare | None:

@@ -22,7 +22,7 @@ from tlbcost.common import names, units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.files import temporary_folder
-from tlbcost.common.gnuplot import draw_by
+from tlbcost.common.gnuplot import draw_gains
 from tlbcost.common.paths import data
 from tlbcost.common.units import Interval
 from tlbcost.report.lines import markdown, visible, wrapped
@@ -413,9 +413,13 @@ def gains(review: ReviewDocument) -> Markup | None:
     """The forest plot; None: there are no gains. Raises TlbcostError: gnuplot cannot draw."""
     if all(row.gain_fraction is None for row in review.rows):
         return None
-    return _drawn(
-        "gains", lambda file: draw_by("review.gp", lambda folder: _settings(review, folder), file)
-    )
+    labels = [
+        f"{n}. {units.middle(visible(row.service), _LONGEST_LABEL)}"
+        for n, row in enumerate(review.rows, start=1)
+    ]
+    found = [row.gain_fraction for row in review.rows]
+    least = share(review.policy.least_gain, "policy.least_gain")
+    return _drawn("gains", lambda file: draw_gains(labels, found, file, least=least))
 
 
 def curve(obtained: Obtained, number: int) -> Markup | None:
@@ -446,29 +450,3 @@ def _drawn(name: str, draw_to: Callable[[Path], None]) -> Markup:
     # The label of what it stands in says what it shows.
     text = text.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
     return Markup(_NAMES.sub(rf"\g<1>{name}-", text))
-
-
-def _settings(review: ReviewDocument, folder: Path) -> dict[str, str | int]:
-    labels = [f"{n}. {_label(row)}" for n, row in enumerate(review.rows, start=1)]
-    lines = ["number\tlabel\tgain\tlow\thigh"]
-    for n, (label, row) in enumerate(zip(labels, review.rows, strict=True), start=1):
-        lines.append(f"{n}\t{label}\t{_cells(row)}")
-    (folder / "rows.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {
-        "rows": str(folder / "rows.tsv"),
-        "count": len(review.rows),
-        "columns": max(len(label.replace("\\\\", "\\")) for label in labels),
-        "least": f"{100 * share(review.policy.least_gain, 'policy.least_gain'):g}",
-    }
-
-
-def _label(row: ReviewRow) -> str:
-    """A short name, as gnuplot reads it: a quote would end the cell, and a backslash escapes."""
-    short = units.middle(visible(row.service), _LONGEST_LABEL)
-    return short.replace('"', "'").replace("\\", "\\\\")
-
-
-def _cells(row: ReviewRow) -> str:
-    gain = row.gain_fraction
-    ends = ("value", "low", "high")
-    return "\t".join("NA" if gain is None else f"{100 * getattr(gain, end):.4g}" for end in ends)

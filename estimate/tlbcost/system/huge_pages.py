@@ -36,6 +36,16 @@ from tlbcost.system.process import thp_enabled
 # cache: file systems with large folios (5.18 for mappings, and each since it supports them).
 _ADVISABLE = {"xfs": (5, 18), "ext4": (6, 16)}
 _DELETED = " (deleted)"
+# Whether a page fault waits while the kernel compacts memory, by the setting defrag (Linux's
+# Documentation/admin-guide/mm/transhuge.rst).
+_DEFRAG = {
+    "always": "page faults wait while the kernel compacts memory (defrag always)",
+    "defer": "no page fault waits for compaction; huge pages may come late (defrag defer)",
+    "defer+madvise": "page faults in memory that asks wait for compaction (defrag defer+madvise)",
+    "madvise": "page faults in memory that asks wait for compaction (defrag madvise)",
+    "never": "no page fault waits for compaction; without free huge pages there are none "
+    "(defrag never)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +321,11 @@ class HugeSettings:
     mounts: tuple[FileSystem, ...] = ()
     pools: tuple[Pool, ...] = ()
     hugetlb_mounts: tuple[Mount, ...] = ()
+
+    @property
+    def compaction(self) -> str | None:
+        """What a page fault does for a huge page where none is free; None: not known."""
+        return _DEFRAG.get(self.defrag or "")
 
 
 def huge_settings(pid: int | None = None) -> HugeSettings:

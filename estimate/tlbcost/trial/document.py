@@ -7,12 +7,14 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc, part_of
+from tlbcost.common.gnuplot import draw_gains
 from tlbcost.common.units import Interval
 from tlbcost.measured.method import covered_fraction
 from tlbcost.measured.whole_runs import Pair, growth
@@ -173,6 +175,13 @@ def _grown(trial: Trial) -> str:
     if grown is None:
         return units.NOT_OBTAINED
     return f"{'-' if grown < 0 else '+'}{units.size(abs(grown))}"
+
+
+def draw_trials(trials: ProgramTrials, picture: Path) -> None:
+    """A line for each method, with the memory that it adds. Raises TlbcostError."""
+    labels = [f"{trial.method.name}, {_grown(trial)}" for trial in trials.trials]
+    gains = [trial.measured_fraction for trial in trials.trials]
+    draw_gains(labels, gains, picture, whole=_time(trials))
 
 
 def best_sentence(trials: Sequence[Trial]) -> str:

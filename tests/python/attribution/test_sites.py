@@ -113,9 +113,17 @@ def test_a_plan_has_the_sites_that_save_most_for_the_memory_they_add(
     file = tmp_path / "plan.json"
     file.write_text(document.to_json(plan))
     _, text = run(planted, sites.plan_variables(file))
-    assert text == "dense 1 sparse 0 cold 0 nodes 0\n"
+    assert text == "dense 1 sparse 0 cold 0 heap 0\n"
     _, text = run(planted, {})
-    assert text == "dense 0 sparse 0 cold 0 nodes 0\n"
+    assert text == "dense 0 sparse 0 cold 0 heap 0\n"
+    # Small blocks: the heap grows by less than a huge page, and is copied to some.
+    [nodes] = (site for site in found if site.site.function == "small_nodes")
+    file.write_text(
+        document.to_json(sites.plan_of([replace(nodes, gain_fraction=1)], str(planted)))
+    )
+    _, text = run(planted, sites.plan_variables(file))
+    assert text.startswith("dense 0 sparse 0 cold 0 heap ")
+    assert int(text.split()[-1]) > 0
     file.write_text("{}")
     with pytest.raises(TlbcostError, match="not a plan"):
         sites.plan_variables(file)

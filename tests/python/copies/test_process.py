@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from builders.answer import GEOMETRY
 from tlbcost.common import formats
-from tlbcost.common.errors import CANNOT_MEASURE
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.copies import run
 from tlbcost.system import hints
 from tlbcost.system import process as files
@@ -103,3 +106,27 @@ def test_other_refusals_have_their_reason(
     said, _ = lacks(monkeypatch, PRIVILEGED, tmp_path)
     assert said.startswith("process 77 cannot be followed: ")
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("copied", "words"),
+    [((0, 0), ""), ((10**15, 0), "waits for a CPU"), ((0, 10**12), "copies pages")],
+)
+def test_the_canary_compares_with_the_time_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, copied: tuple[int, int], words: str
+) -> None:
+    figures = iter([(5, 5), (5, 5), (5, 5), (5 + copied[0], 5 + copied[1])])
+    monkeypatch.setattr(run, "_felt", lambda *_, **__: next(figures))
+    monkeypatch.setattr(run.time, "sleep", lambda _: None)
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(run, "run_tool", asked.append)
+    plan = run.CopyPlan(GEOMETRY, None, 1.0)
+    with pytest.raises(TlbcostError, match=words) if words else nullcontext():
+        run.check_canary(77, plan, tmp_path, children=False)
+    assert "--copies 4" in " ".join(asked[0])
+
+
+def test_what_a_process_feels_is_read_from_the_kernel() -> None:
+    waited, faults = run._felt(os.getpid(), children=True)
+    assert waited >= 0
+    assert faults > 0

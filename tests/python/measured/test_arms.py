@@ -97,7 +97,7 @@ def test_what_was_not_seen_is_counted_and_too_much_of_it_is_no_answer(tmp_path: 
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [("tight", "too tight"), ("call", "system calls"), ("diverged", "different ways"),
-     ("not-huge", "no huge pages"), ("new-word", "new-word")],
+     ("not-huge", "no huge pages"), ("cut", "run ended"), ("new-word", "new-word")],
 )  # fmt: skip
 def test_no_answer_has_its_reason(tmp_path: Path, outcome: str, words: str) -> None:
     rows = [row for i in range(3) for row in slices(i, 1000, 1000, 900, outcome=outcome)]

@@ -5,14 +5,18 @@ import mmap
 from types import SimpleNamespace
 
 import pytest
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import first_touch
 from tlbcost.memory.first_touch import first_touches, stalls_of
 
-HEAD = "# tlbcost first_touches 1\n"
-COLUMNS = "page_size_bytes\ttouches\thuge_bytes\tmedian_ns\tp99_ns\tp999_ns\tworst_ns\n"
-BASE = "4096\t32768\t0\t600\t900\t20000\t70000\n"
-HUGE = "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000\n"
+HEAD = "# tlbcost first_touches 2\n"
+COLUMNS = "\t".join(formats.FIRST_TOUCHES.columns) + "\n"
+BASE = "4096\t32768\t0\t600\t900\t20000\t70000\t0\t0\t0\t0\t0\t0\n"
+HUGE = (
+    "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000"
+    "\t1000\t2048000\t500\t600\t7000\t80000\n"
+)
 
 
 def test_what_came_onto_huge_pages_is_a_share() -> None:
@@ -21,6 +25,9 @@ def test_what_came_onto_huge_pages_is_a_share() -> None:
     assert found.huge is not None
     assert (found.huge.median_ns, found.huge.worst_ns) == (90_000, 41_000_000)
     assert found.huge_fraction == 0.75
+    assert found.huge_forked is not None
+    assert (found.huge_forked.touches, found.huge_forked.worst_ns) == (1000, 80_000)
+    assert (found.base_forked, found.huge_forked_fraction) == (None, 0.5)
 
 
 def test_without_huge_pages_there_are_base_pages_alone() -> None:
@@ -41,6 +48,9 @@ def test_real_touches_are_timed_and_ordered() -> None:
     base = found.base
     assert (base.page_size_bytes, base.touches) == (mmap.PAGESIZE, (16 << 20) // mmap.PAGESIZE)
     assert 0 < base.median_ns <= base.p99_ns <= base.p999_ns <= base.worst_ns
+    forked = found.base_forked
+    assert forked is not None
+    assert (forked.touches, forked.page_size_bytes) == (base.touches, mmap.PAGESIZE)
 
 
 def test_where_memory_is_short_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,11 @@ KERNEL_FRACTION = 0.20
 MOST_NOTES = 2
 # A request notices this; and it is the huge page's, not what any touch may wait for here.
 _STALL_NS, _MUCH_LONGER = 10_000_000, 10
+# With defer+madvise, what asks for huge pages would wait as before.
+_IN_THE_BACKGROUND = (
+    "Let the kernel compact in the background (echo defer | sudo tee "
+    "/sys/kernel/mm/transparent_hugepage/defrag). "
+)
 
 
 def _virtual_machine(estimate: Estimate) -> tuple[str, str] | None:
@@ -203,27 +208,27 @@ def _fragmented(estimate: Estimate) -> tuple[str, str] | None:
     wanted = estimate.footprint.anonymous_pages * machine.base_page_bytes // size
     if free is None or wanted <= free:
         return None
+    compaction = None if surroundings.settings is None else surroundings.settings.compaction
     return (
-        f"Of the {wanted:,} huge pages that its memory fills, {free:,} are free in one piece: for "
-        "others the kernel compacts memory while the program waits, or gives it base pages.",
+        f"Of the {wanted:,} huge pages that its memory fills, {free:,} are free in one piece; for "
+        f"the others: {compaction or 'the kernel compacts memory first'}.",
         "Free or compact memory first (echo 1 | sudo tee /proc/sys/vm/compact_memory).",
     )
 
 
 def _stalls(estimate: Estimate) -> tuple[str, str] | None:
     around = estimate.given.surroundings
-    found = None if around is None else around.stalls
-    if found is None or found.huge is None:
+    if around is None or around.stalls is None or around.stalls.huge is None:
         return None
-    huge, base = found.huge.worst_ns, found.base.worst_ns
+    huge, base = around.stalls.huge.worst_ns, around.stalls.base.worst_ns
     if huge < _STALL_NS or huge < _MUCH_LONGER * base:
         return None
+    defrag = None if around.settings is None else around.settings.defrag
     return (
         f"The first touch of a huge page took up to {units.time(huge)} here just now, of a base "
         f"page {units.time(base)}: a request waits for it.",
-        "Let the kernel compact in the background (echo defer+madvise | sudo tee "
-        "/sys/kernel/mm/transparent_hugepage/defrag), touch memory at the start, or reserve a "
-        "pool.",
+        ("" if defrag in ("defer", "never") else _IN_THE_BACKGROUND)
+        + "Touch memory at the start, or reserve a pool.",
     )
 
 

@@ -32,6 +32,7 @@ from tlbcost.processors.events import load_pmu
 from tlbcost.processors.published import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
 from tlbcost.simulator.run import Simulation
+from tlbcost.system.huge_pages import HugeSettings
 from tlbcost.system.machine import Machine
 
 DOCUMENT = TREE / "doc" / "caveats.md"
@@ -62,6 +63,23 @@ def _with_surroundings(**values: object) -> Change:
         c,
         surroundings=replace(c.given.surroundings, **values),  # type: ignore[arg-type]
     )
+
+
+@pytest.mark.parametrize(
+    ("defrag", "words", "compacts"),
+    [("always", "page faults wait while", True), ("defer", "huge pages may come late", False),
+     ("defer+madvise", "memory that asks wait", True), ("madvise", "memory that asks wait", True),
+     ("never", "without free huge pages there are none", False)],
+)  # fmt: skip
+def test_where_no_huge_page_is_free_defrag_decides(defrag: str, words: str, compacts: bool) -> None:
+    settings = HugeSettings(2 << 20, "madvise", defrag=defrag)
+    around = _with_surroundings(
+        free_huge_pages=0, settings=settings, stalls=stalls(base_ns=1, huge_ns=40_000_000)
+    )
+    found = {each.code: each for each in caveats(around(estimated()))}
+    assert "0 are free in one piece; for the others: " in found["T57"].sentence
+    assert words in found["T57"].sentence
+    assert ("in the background" in str(found["T58"])) == compacts
 
 
 def test_a_walk_that_was_not_cheaper_has_no_figures() -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# How large is each service's gain, and is it above the policy's least?  A forest plot: a line for
-# each row of the decision table, from the top, with its number and name.
+# How large is each gain, and is it above the least that is wanted?  A forest plot, a line for each,
+# from the top.
 #
 # Given by the caller: rows (file: number, label, gain, and the ends of its interval, in percent), count
-# (rows of the table), least (percent), columns (characters of the longest label), output (file),
+# (lines), least (percent), whole (what the
+# percents are of), columns (characters of the longest label), output (file),
 # terminal_name (pngcairo or svg).
 set terminal terminal_name size 720,(80 + 28 * count) noenhanced font "sans,12" background rgb "white"
 set output output
@@ -13,7 +14,7 @@ set datafile missing "NA"
 set datafile columnheaders
 
 set grid xtics lt 1 lc rgb "#d8d8d8"
-set xlabel "gain, percent of the CPU time"
+set xlabel "gain, percent of the " . whole
 set xtics nomirror
 set ytics nomirror
 set yrange [count + 0.5:0.5]
