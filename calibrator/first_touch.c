@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,15 +66,19 @@ static pid_t fork_child(int ends[2])
 static int touch_after_fork(struct arena *arena, size_t bytes, size_t base_bytes,
 			    uint64_t *times, struct first_touches *touches)
 {
-	struct arena_proof proof;
+	struct arena_proof before, after;
 	int ends[2], rc;
-	const pid_t child = fork_child(ends);
+	pid_t child;
 
+	if (arena_prove(arena, &before) < 0)
+		return -1;
+	child = fork_child(ends);
 	if (child < 0)
 		return 0;
 	touch(arena->memory, base_bytes, bytes / base_bytes, times, &touches->forked);
-	rc = arena_prove(arena, &proof);
-	touches->forked_huge_bytes = proof.transparent_huge;
+	rc = arena_prove(arena, &after);
+	touches->forked_huge_bytes = before.transparent_huge;
+	touches->kept_huge_bytes = after.transparent_huge;
 	close(ends[1]);
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -99,7 +104,9 @@ int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages
 	*touches = (struct first_touches){ 0 };
 	touch(arena.memory, page_bytes, pages, times, &touches->first);
 	rc = arena_prove(&arena, &proof);
-	touches->first_huge_bytes = proof.transparent_huge;
+	touches->huge_bytes = proof.transparent_huge;
+	/* The rest would be taken twice, and counted. */
+	madvise(arena.memory + forked_bytes, pages * page_bytes - forked_bytes, MADV_DONTNEED);
 	if (rc == 0)
 		rc = touch_after_fork(&arena, forked_bytes, base_bytes, times, touches);
 	arena_close(&arena);
@@ -107,10 +114,8 @@ int first_touches_time(enum arena_method method, size_t page_bytes, size_t pages
 	return rc;
 }
 
-static void write_times(struct table *table, const struct touch_times *times, uint64_t huge_bytes)
+static void write_times(struct table *table, const struct touch_times *times)
 {
-	table_count(table, times->count);
-	table_count(table, huge_bytes);
 	table_count(table, times->median_ns);
 	table_count(table, times->p99_ns);
 	table_count(table, times->p999_ns);
@@ -120,8 +125,13 @@ static void write_times(struct table *table, const struct touch_times *times, ui
 static void write_row(struct table *table, size_t page_bytes, const struct first_touches *touches)
 {
 	table_count(table, page_bytes);
-	write_times(table, &touches->first, touches->first_huge_bytes);
-	write_times(table, &touches->forked, touches->forked_huge_bytes);
+	table_count(table, touches->first.count);
+	table_count(table, touches->huge_bytes);
+	write_times(table, &touches->first);
+	table_count(table, touches->forked.count);
+	table_count(table, touches->forked_huge_bytes);
+	table_count(table, touches->kept_huge_bytes);
+	write_times(table, &touches->forked);
 }
 
 /*
@@ -164,8 +174,8 @@ int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_
 	    table_open(&table, path, "first_touches", 2) != 0)
 		return -1;
 	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns "
-		      "forked_touches forked_huge_bytes forked_median_ns forked_p99_ns "
-		      "forked_p999_ns forked_worst_ns");
+		      "forked_touches forked_huge_bytes kept_huge_bytes forked_median_ns "
+		      "forked_p99_ns forked_p999_ns forked_worst_ns");
 	write_row(&table, base_bytes, &base);
 	if (has_huge)
 		write_row(&table, huge_bytes, &huge);

@@ -15,14 +15,14 @@ struct touch_times {
 	uint64_t median_ns, p99_ns, p999_ns, worst_ns;
 };
 
-/* Bytes: what of the memory was on transparent huge pages after the touches. */
 struct first_touches {
 	struct touch_times first;	/* of fresh pages */
-	uint64_t first_huge_bytes;
+	uint64_t huge_bytes;		/* of these, on transparent huge pages */
 	/* What a server pays while a child, as a snapshot, has the same memory: a write to each base
 	 * page of at most 128 MiB after a fork.  No count: it could not fork. */
 	struct touch_times forked;
-	uint64_t forked_huge_bytes;
+	uint64_t forked_huge_bytes;	/* of that part, on huge pages before the writes */
+	uint64_t kept_huge_bytes;	/* and after them; the kernel has split the others */
 };
 
 /*

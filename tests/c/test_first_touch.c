@@ -16,7 +16,7 @@ TEST(base_pages_are_touched_one_by_one)
 
 	CHECK_EQUAL(first_touches_time(ARENA_BASE, 4096, 2048, 4096, &found), 0);
 	CHECK_EQUAL(found.first.count, 2048);
-	CHECK_EQUAL(found.first_huge_bytes, 0);
+	CHECK_EQUAL(found.huge_bytes, 0);
 	CHECK(found.first.median_ns > 0 && found.first.median_ns <= found.first.p99_ns);
 	CHECK(found.first.p99_ns <= found.first.p999_ns);
 	CHECK(found.first.p999_ns <= found.first.worst_ns);

@@ -251,7 +251,8 @@ COPY_CACHES = _format("copy_caches 1", "window l2_misses walk_l2_misses")
 FIRST_TOUCHES = _format(
     "first_touches 2",
     "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns forked_touches "
-    "forked_huge_bytes forked_median_ns forked_p99_ns forked_p999_ns forked_worst_ns",
+    "forked_huge_bytes kept_huge_bytes forked_median_ns forked_p99_ns forked_p999_ns "
+    "forked_worst_ns",
 )
 RUN = _format(
     "run 2",

@@ -53,8 +53,8 @@ class Stalls(Part, frozen=True, kw_only=True):
     huge_forked_fraction: Annotated[
         float | None,
         doc(
-            "what of that is on huge pages still, so that all of it was copied; the kernel splits "
-            "the others and copies a base page for each write",
+            "huge pages that stayed, all of which was copied; the kernel splits the others and "
+            "copies a base page for each write",
             minimum=0,
             maximum=1,
         ),
@@ -95,19 +95,19 @@ def stalls_of(text: str) -> Stalls:
     return Stalls(
         base=_times(base),
         huge=None if huge is None else _times(huge),
-        huge_fraction=None if huge is None else _huge_fraction(huge, huge["page_size_bytes"]),
+        huge_fraction=(
+            None
+            if huge is None
+            else huge["huge_bytes"] / (huge["touches"] * huge["page_size_bytes"])
+        ),
         base_forked=_forked(base),
         huge_forked=_forked(huge),
         huge_forked_fraction=(
             None
-            if huge is None or not huge["forked_touches"]
-            else _huge_fraction(huge, base["page_size_bytes"], "forked_")
+            if huge is None or not huge["forked_huge_bytes"]
+            else huge["kept_huge_bytes"] / huge["forked_huge_bytes"]
         ),
     )
-
-
-def _huge_fraction(row: Mapping[str, int], touched_bytes: int, which: str = "") -> float:
-    return row[f"{which}huge_bytes"] / (row[f"{which}touches"] * touched_bytes)
 
 
 def _forked(row: Mapping[str, int] | None) -> TouchTimes | None:

@@ -33,6 +33,8 @@ Verdict = Literal["inside", "outside"]
 # Hugetlb pages are seen by samples, which may miss this share of the peak.
 _SEEN_FRACTION = 0.1
 _COMMAND_COLUMNS = 70
+# libpfm4's amd64_fam17h_zen1 has the event; so do the families after it.
+_ZEN = 0x17
 
 
 def print_trials(trials: ProgramTrials, file: TextIO, *, details: bool) -> None:
@@ -168,6 +170,24 @@ def _compared(console: Console, trials: ProgramTrials) -> None:
         _share(shown.add_row, "predicted", total_interval(trials.estimate))
     section(console, shown)
     console.print(best_sentence(trials.trials))
+    if any(trial.method.name.startswith("mthp-") for trial in trials.trials):
+        console.print(coalescing_sentence(trials.machine))
+
+
+def coalescing_sentence(machine: Machine) -> str:
+    """Whether contiguous pages share a TLB entry, and how that is known."""
+    family = machine.cpu_family or ""
+    # As /proc/cpuinfo of arm64 writes the implementer.
+    if (machine.cpu_vendor or "").startswith("0x"):
+        return "Linux 6.9 and later have one TLB entry for 16 contiguous pages on arm64 (contpte)."
+    if machine.cpu_vendor == "AuthenticAMD" and family.isdecimal() and int(family) >= _ZEN:
+        return (
+            "This CPU has TLB entries for contiguous pages of 4 KiB (AMD's event "
+            "TLB_RELOAD_COALESCED_PAGE), where host and guest have them in a row."
+        )
+    return (
+        "No TLB entries between 4 KiB and 2 MiB are known of this CPU: page faults are saved alone."
+    )
 
 
 def _grown(trial: Trial) -> str:

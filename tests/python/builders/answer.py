@@ -14,6 +14,7 @@ from tlbcost.answer.record import Estimate, Evidence, Simulated, Surroundings
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration, Obtained, PageCosts
 from tlbcost.common.units import Interval
+from tlbcost.memory.first_touch import Stalls, TouchTimes
 from tlbcost.model import overlap
 from tlbcost.model.overlap import ModelledWindows
 from tlbcost.processors.published import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
@@ -192,3 +193,14 @@ def overlapped(found: Estimate, saving: Interval | None = None) -> Estimate:
 
 def killed(pid: int = 7) -> ProcessCounts:
     return replace(process(pid=pid), threads=None, counts=None, touched=None)
+
+
+def stalls(base_ns: int, huge_ns: int) -> Stalls:
+    """First touches, of which the worst took so long."""
+    base, huge = (
+        TouchTimes(
+            page_size_bytes=size, touches=9, median_ns=1, p99_ns=1, p999_ns=1, worst_ns=worst
+        )
+        for size, worst in ((4096, base_ns), (2 << 20, huge_ns))
+    )
+    return Stalls(base=base, huge=huge, huge_fraction=1.0)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from builders.tree import GOLDEN, MACHINES, TREE
+from builders.tree import GOLDEN, MACHINES, TREE, golden_json
 from tlbcost.__main__ import main
 from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.file import read_calibration
@@ -83,7 +83,8 @@ def check(name: str, text: str) -> None:
     # Quoted where the tree's name has a blank.
     text = re.sub(f"'({re.escape(str(TREE))}[^']*)'", r"\1", text)
     if os.environ.get("TLBCOST_WRITE_GOLDEN"):
-        file.write_text(text.replace(str(TREE), "TREE"), encoding="utf-8")
+        found = json.loads(text.replace(str(TREE), "TREE"))
+        file.write_text(golden_json(found) + "\n", encoding="utf-8")
     before = file.read_text(encoding="utf-8")
     now = document(text.replace(str(TREE), "TREE"))
     assert rounded(now) == rounded(renamed(document(before)))

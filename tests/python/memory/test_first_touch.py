@@ -12,10 +12,10 @@ from tlbcost.memory.first_touch import first_touches, stalls_of
 
 HEAD = "# tlbcost first_touches 2\n"
 COLUMNS = "\t".join(formats.FIRST_TOUCHES.columns) + "\n"
-BASE = "4096\t32768\t0\t600\t900\t20000\t70000\t0\t0\t0\t0\t0\t0\n"
+BASE = "4096\t32768\t0\t600\t900\t20000\t70000\t0\t0\t0\t0\t0\t0\t0\n"
 HUGE = (
     "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000"
-    "\t1000\t2048000\t500\t600\t7000\t80000\n"
+    "\t1000\t4000000\t1000000\t500\t600\t7000\t80000\n"
 )
 
 
@@ -27,7 +27,7 @@ def test_what_came_onto_huge_pages_is_a_share() -> None:
     assert found.huge_fraction == 0.75
     assert found.huge_forked is not None
     assert (found.huge_forked.touches, found.huge_forked.worst_ns) == (1000, 80_000)
-    assert (found.base_forked, found.huge_forked_fraction) == (None, 0.5)
+    assert (found.base_forked, found.huge_forked_fraction) == (None, 0.25)
 
 
 def test_without_huge_pages_there_are_base_pages_alone() -> None:

@@ -6,8 +6,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
-from builders.answer import MACHINE, RUN, altered, estimated, interval, overlapped, rebuilt
+from builders.answer import (
+    MACHINE,
+    RUN,
+    altered,
+    estimated,
+    interval,
+    overlapped,
+    rebuilt,
+    stalls,
+)
 from builders.report import advised, made_up, summary_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +25,7 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.units import Interval, middle, sum_of_times
 from tlbcost.model import gain as model
-from tlbcost.report.facts import memory_words
+from tlbcost.report.facts import memory_words, stall_words
 from tlbcost.report.lines import visible, wrapped
 
 VERDICTS = ("WORTH TRYING: ", "NOT WORTH IT: ", "NOT PROVEN: ", "ALREADY THERE: ")
@@ -160,6 +170,22 @@ def test_the_memory_is_what_the_first_advice_is_about() -> None:
         replace(made, simulated=replace(made.simulated, attribution=attribution), advice=())
     )
     assert str(memory_words(nothing, 72)).startswith("96 MiB app, code")
+
+
+def test_slow_touches_are_told_and_slow_writes_after_a_fork() -> None:
+    slow = stalls(base_ns=30_000, huge_ns=2_000_000)
+    forked = msgspec.structs.replace(
+        slow, base_forked=slow.base, huge_forked=slow.huge, huge_forked_fraction=0.5
+    )
+    times = "median 1 ns -> 1 ns, p99 1 ns -> 1 ns, p99.9 1 ns -> 1 ns, worst 30 µs -> 2 ms"
+    touch = f"first touch of base -> huge pages: {times}"
+    for found, words in (
+        (stalls(1, 1000), None),
+        (slow, touch),
+        (forked, f"{touch}; a write after a fork: {times}; 50 % copied as huge pages"),
+    ):
+        document = estimate_document(estimated())
+        assert stall_words(msgspec.structs.replace(document, stalls=found)) == words
 
 
 def test_times_add_up_in_one_unit() -> None:

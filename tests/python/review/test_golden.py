@@ -9,6 +9,7 @@ What changes on purpose is written anew:
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from builders.review import by_hugetlbfs, by_malloc, by_pool, fleet_review, pooled
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, golden_json
 from tlbcost.common.document import to_json
 from tlbcost.common.units import Interval
 from tlbcost.remedies.remedy import Remedy
@@ -37,6 +38,8 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def check(name: str, text: str) -> None:
     file = FOLDER / name
+    if name.endswith(".json"):
+        text = golden_json(json.loads(text)) + "\n"
     if os.environ.get("TLBCOST_WRITE_GOLDEN"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from builders.answer import estimated
+from builders.answer import MACHINE, estimated
 from builders.tree import GOLDEN, SCHEMAS
 from builders.trial import BASE, METHOD, MIB, backing, made_trials, pair
 from tlbcost.__main__ import main
@@ -34,6 +34,7 @@ from tlbcost.system import machine
 from tlbcost.trial.document import (
     best_sentence,
     bloat_bytes,
+    coalescing_sentence,
     hyperfine,
     print_trials,
     trial_document,
@@ -385,3 +386,15 @@ def test_json_follows_its_schema(estimate: PredictedGain | None) -> None:
     assert second["bloat_bytes"] is None
     assert second["pairs"][0]["huge"]["memory"] is None
     assert (document["estimate"] is None) == (estimate is None)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "words"),
+    [("AuthenticAMD", "25", "TLB_RELOAD_COALESCED_PAGE"), ("AuthenticAMD", "21", "No TLB entries"),
+     ("GenuineIntel", "6", "No TLB entries"), ("0x41", "8", "contpte"), (None, None, "No TLB")],
+)  # fmt: skip
+def test_which_contiguous_pages_share_a_tlb_entry(
+    vendor: str | None, family: str | None, words: str
+) -> None:
+    here = replace(MACHINE, cpu_vendor=vendor, cpu_family=family)
+    assert words in coalescing_sentence(here)

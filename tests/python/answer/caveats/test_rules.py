@@ -18,6 +18,7 @@ from builders.answer import (
     process,
     rebuilt,
     simulated,
+    stalls,
 )
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
 from builders.tree import TREE
@@ -27,7 +28,6 @@ from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.units import Interval
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.memory.first_touch import Stalls, TouchTimes
 from tlbcost.processors.events import load_pmu
 from tlbcost.processors.published import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
@@ -94,17 +94,6 @@ def test_a_walk_that_was_not_cheaper_has_no_figures() -> None:
     ]
     assert " ns)" in cheaper
     assert " ns)" not in other
-
-
-def stalls(base_ns: int, huge_ns: int) -> Stalls:
-    """First touches, of which the worst took so long."""
-    base, huge = (
-        TouchTimes(
-            page_size_bytes=size, touches=9, median_ns=1, p99_ns=1, p999_ns=1, worst_ns=worst
-        )
-        for size, worst in ((4096, base_ns), (2 << 20, huge_ns))
-    )
-    return Stalls(base=base, huge=huge, huge_fraction=1.0)
 
 
 def _with_files(pages: int) -> Change:
