@@ -364,13 +364,14 @@ static uint64_t weight_of(uint64_t bytes)
 {
 	if (bytes >= SITES_LARGE)
 		return bytes;
-	left -= (int64_t)bytes;
-	if (left > 0 && random_state)
+	if (bytes >= SITES_ADVISED)
+		left -= (int64_t)bytes;
+	if (left > 0)
 		return 0;
 	if (!random_state) {
 		/* A thread's address; its first sample is as far away as any. */
 		random_state = (uintptr_t)&left | 1;
-		left = next_distance() - (int64_t)bytes;
+		left = next_distance();
 		return 0;
 	}
 	left = next_distance();
@@ -413,6 +414,12 @@ __attribute__((noinline)) static void record(void *block, uint64_t bytes)
 	errno = kept;
 }
 
+/* Most allocations are small, and between two samples. */
+static inline bool is_between(uint64_t bytes)
+{
+	return bytes < SITES_ADVISED && (left -= (int64_t)bytes) > 0;
+}
+
 static void forget(void *block)
 {
 	struct sites_file *to = file;
@@ -440,7 +447,8 @@ void *malloc(size_t bytes)
 		find_next();
 	}
 	block = next_malloc(bytes);
-	record(block, bytes);
+	if (!is_between(bytes))
+		record(block, bytes);
 	return block;
 }
 
@@ -455,7 +463,8 @@ void *calloc(size_t number, size_t bytes)
 		find_next();
 	}
 	block = next_calloc(number, bytes);
-	record(block, number * bytes);
+	if (!is_between(number * bytes))
+		record(block, number * bytes);
 	return block;
 }
 
@@ -473,7 +482,8 @@ void *realloc(void *old, size_t bytes)
 	/* If it fails the old block stays, unrecorded. */
 	forget(old);
 	block = next_realloc(old, bytes);
-	record(block, bytes);
+	if (!is_between(bytes))
+		record(block, bytes);
 	return block;
 }
 
@@ -481,7 +491,8 @@ void free(void *block)
 {
 	if (is_early(block))
 		return;
-	find_next();
+	if (!next_free)
+		find_next();
 	forget(block);
 	next_free(block);
 }
@@ -492,7 +503,8 @@ void *memalign(size_t alignment, size_t bytes)
 
 	find_next();
 	block = next_memalign(alignment, bytes);
-	record(block, bytes);
+	if (!is_between(bytes))
+		record(block, bytes);
 	return block;
 }
 
@@ -502,7 +514,7 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
 
 	find_next();
 	rc = next_posix_memalign(block, alignment, bytes);
-	if (!rc)
+	if (!rc && !is_between(bytes))
 		record(*block, bytes);
 	return rc;
 }
@@ -513,7 +525,8 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 
 	find_next();
 	block = next_aligned_alloc(alignment, bytes);
-	record(block, bytes);
+	if (!is_between(bytes))
+		record(block, bytes);
 	return block;
 }
 
