@@ -113,7 +113,11 @@ def row(name: str, argv: list[str], folder: Path, settings: Settings) -> tuple[s
         subprocess.run([TLBCOST, *asked, "--", *argv], stdout=subprocess.DEVNULL,
                        stderr=errors, check=False)  # fmt: skip
     if not plan.exists():
-        why = (said.read_text().splitlines() or ["?"])[0].removeprefix("tlbcost: ")
+        why = (
+            (said.read_text().splitlines() or ["?"])[0]
+            .removeprefix("tlbcost: ")
+            .removeprefix("no plan: ")
+        )
         return f"| {name} | no plan: {why} | | | | |", False
     made = from_json(plan.read_text(), SitePlan)
     runs = measure(argv, plan, settings)

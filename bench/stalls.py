@@ -3,7 +3,7 @@
 
 Writes doc/stalls.md. Ten states of memory (bench/fragment.c): whole huge pages that are free,
 others of which every other base page is, movable or locked, and the kernel's `defrag`. In each,
-what an estimate would say, and what two programs see that time their own first touches.
+what an estimate would say, and what three programs see that time their own touches.
 As root, with 5 GiB free; three minutes, in which a pool of huge pages holds the rest of memory. All
 settings are put back. Exits 1 if fewer than 8 in 10 shares on huge pages are as predicted.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.gnuplot import draw_by
 from tlbcost.memory.first_touch import Stalls, first_touches
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.system.machine import THP, meminfo_bytes
@@ -45,8 +46,8 @@ STATES = (
     (64, 700, False, "never"),
     (64, 700, False, "always"),
 )
-# The first runs twice: how far do the states themselves differ?
-PROGRAMS = ("plain", "plain", "arenas")
+# By what they are compared with. The first runs twice: how far do the states themselves differ?
+PROGRAMS = {"predicted": ("plain", "plain", "arenas"), "predicted, forked": ("forked",)}
 # Factors for p99, p99.9 and the worst; points of the share on huge pages.
 FACTORS, POINTS = (1.5, 1.5, 3.0), 0.10
 
@@ -110,15 +111,17 @@ def ms(ns: int) -> str:
     return f"{ns / 1e6:.2f}"
 
 
-def predicted(said: Stalls | None) -> Touches:
+def predicted(said: Stalls | None, *, forked: bool) -> Touches:
     """The same of an estimate; the total is how much longer huge pages take, by the medians."""
     if said is None or said.huge is None or said.huge_fraction is None:
         raise SystemExit("no first touches were obtained")
-    each = said.huge.page_size_bytes // said.base.page_size_bytes
-    return Touches(
-        said.huge.p99_ns, said.huge.p999_ns, said.huge.worst_ns, said.huge_fraction,
-        said.huge.median_ns - each * said.base.median_ns,
-    )  # fmt: skip
+    base, huge, each = said.base, said.huge, said.huge.page_size_bytes // said.base.page_size_bytes
+    if forked:
+        if said.base_forked is None or said.huge_forked is None:
+            raise SystemExit("the calibrator could not fork")
+        base, huge, each = said.base_forked, said.huge_forked, 1
+    longer = huge.median_ns - each * base.median_ns
+    return Touches(huge.p99_ns, huge.p999_ns, huge.worst_ns, said.huge_fraction, longer)
 
 
 def alike(one: Touches, other: Touches) -> list[bool]:
@@ -144,27 +147,32 @@ def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
     ]
     results: list[list[bool]] = []
     again: list[list[bool]] = []
+    shares: list[str] = []
     fragmenter = Fragmenter(tools["fragment"], tools["touches"])
     try:
         for whole, split, locked, defrag in STATES:
             with settings.temporarily():
                 settings.write(f"{THP}/defrag", defrag)
                 fragmenter.make(whole, split, locked)
-                said = predicted(first_touches(PROGRAM, ended=True))
+                found = first_touches(PROGRAM, ended=True)
                 state = f"{whole}, {split}{' locked' if locked else ''} | {defrag}"
-                lines.append(f"| {state} | predicted | {row(said)} | |")
-                print(lines[-1], flush=True)
                 seen: list[Touches] = []
-                for program in PROGRAMS:
-                    fragmenter.make(whole, split, locked)
-                    seen.append(run(tools["touches"], program, "huge"))
-                    fragmenter.make(whole, split, locked)
-                    base = run(tools["touches"], program, "base")
-                    slower = seen[-1].total_ns > base.total_ns
-                    results.append([*alike(said, seen[-1]), (said.total_ns > 0) == slower])
-                    totals = f"{ms(seen[-1].total_ns)} (base {ms(base.total_ns)})"
-                    lines.append(f"| | | {program} | {row(seen[-1])} | {totals} |")
-                    print(lines[-1], results[-1], flush=True)
+                for words, programs in PROGRAMS.items():
+                    said = predicted(found, forked=programs == ("forked",))
+                    lines.append(f"| {state} | {words} | {row(said)} | |")
+                    print(lines[-1], flush=True)
+                    for program in programs:
+                        fragmenter.make(whole, split, locked)
+                        seen.append(run(tools["touches"], program, "huge"))
+                        fragmenter.make(whole, split, locked)
+                        base = run(tools["touches"], program, "base")
+                        slower = seen[-1].total_ns > base.total_ns
+                        results.append([*alike(said, seen[-1]), (said.total_ns > 0) == slower])
+                        totals = f"{ms(seen[-1].total_ns)} (base {ms(base.total_ns)})"
+                        lines.append(f"| | | {program} | {row(seen[-1])} | {totals} |")
+                        print(lines[-1], results[-1], flush=True)
+                parts = [str(100 * each.share) for each in (said, *seen)]
+                shares.append("\t".join((state.replace(" | ", ", "), *parts)))
                 again.append(alike(*seen[:2]))
     finally:
         fragmenter.end()
@@ -180,7 +188,13 @@ def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
         + ".",
     ]
     print(lines[-1])
+    draw_by("stalls.gp", lambda to: drawn_shares(to, shares), PAGE.with_suffix(".png"))
     return lines, right[3] >= 0.8 * len(results)
+
+
+def drawn_shares(folder: Path, shares: list[str]) -> dict[str, str | int]:
+    (folder / "shares.tsv").write_text("\n".join(shares) + "\n", encoding="utf-8")
+    return {"shares": str(folder / "shares.tsv"), "states": len(shares)}
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ set datafile separator tab
 set datafile missing "NA"
 set datafile columnheaders
 
+# The lines at 0 and at the least are in it.
+set xrange [*<0:(least + 0)<*]
 set grid xtics lt 1 lc rgb "#d8d8d8"
 set xlabel "gain, percent of the " . whole
 set xtics nomirror

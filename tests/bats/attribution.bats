@@ -230,8 +230,22 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 		dense_hot ]]
 	# With an argument, as before: the compiler makes two paths of main.
 	run -0 --separate-stderr "${BUILD}/tlbcost" run --plan plan.json -- ./planted 1000
-	[[ ${output} == "dense 1 "*"cold 0 nodes 0" ]]
+	[[ ${output} == "dense 1 "*"cold 0 heap 0" ]]
 	echo "{}" >garbage
 	run -1 --separate-stderr "${BUILD}/tlbcost" run --plan garbage -- ./planted
 	[[ ${stderr} == *"not a plan"* ]]
+}
+
+# bats test_tags=long
+@test "sites: what they say that huge pages add is what pairs of runs add, within 2 %" {
+	[[ -x ${BUILD}/libexec/tlbcost-copies ]] || skip "tlbcost-copies is not built"
+	[[ ${BUILD} != *[\ :]* ]] || skip "LD_PRELOAD cannot name a file in this folder"
+	need_madvise
+	gcc -std=c11 -D_GNU_SOURCE -O2 -g -o planted "${BATS_TEST_DIRNAME}/../c/planted.c"
+	TLBCOST_MEASURE=yes "${BUILD}/tlbcost" estimate --sites --json report.json --output report.txt -- \
+		./planted 150000000 2>said
+	local sum='sum(each["growth_bytes"] or 0 for each in report["attribution"]["sites"])'
+	printf '%s MiB by sites, %s measured\n' "$(json "${sum} >> 20")" \
+		"$(json 'report["measured"]["growth_bytes"]')"
+	[[ $(json "abs(${sum} / report['measured']['growth_bytes']['value'] - 1) <= 0.02") == True ]]
 }

@@ -26,10 +26,6 @@ settings() {
 	cat /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/hugepages/*/nr_hugepages 2>/dev/null || true
 }
 
-need_thp() {
-	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null) == *"[madvise]"* ]] || skip "THP is not madvise"
-}
-
 json() { # <file> <expression>
 	"${BUILD}/venv/bin/python" -c 'import json, sys
 document = json.load(open(sys.argv[1]))
@@ -49,7 +45,7 @@ start() {
 }
 
 @test "trial: pairs, the program's output once, and its exit code" {
-	need_thp
+	need_madvise
 	run -0 --separate-stderr "${TLBCOST}" trial --no-estimate --pairs 3 --with glibc-thp --json trial.json -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
 	[[ $(json trial.json 'len(document["trials"][0]["pairs"])') == 3 ]]
@@ -57,7 +53,7 @@ start() {
 }
 
 @test "estimate: measured or not, the program's output comes once" {
-	need_thp
+	need_madvise
 	priced_loads >loads.tsv
 	TLBCOST_MEASURE=yes run -0 --separate-stderr "${TLBCOST}" estimate --calibration loads.tsv \
 		--json estimate.json --output report.txt -- "${LOOKUP[@]}"
@@ -86,7 +82,7 @@ start() {
 }
 
 @test "run --thp: a program whose memory is on huge pages, with its own output and exit code" {
-	need_thp
+	need_madvise
 	run -0 --separate-stderr "${TLBCOST}" run --thp --json run.json -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
 	[[ $(json run.json 'document["huge_bytes"] is not None') == True ]]

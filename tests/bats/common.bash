@@ -20,6 +20,11 @@ need_root() {
 	((EUID == 0)) || skip "needs root"
 }
 
+need_madvise() {
+	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || true) == *"[madvise]"* ]] ||
+		skip "THP is not madvise"
+}
+
 need_program() { # <name>...
 	local name
 	for name in "$@"; do

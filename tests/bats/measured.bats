@@ -9,7 +9,7 @@ load common
 setup() {
 	need_built tlbcost libexec/tlbcost-copies libexec/tlbcost-thp workloads/hash-lookup venv/bin/python
 	[[ $(uname -m) == x86_64 ]] || skip "programs are put on huge pages on x86-64"
-	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null) == *"[madvise]"* ]] || skip "THP is not madvise"
+	need_madvise
 	cd "${BATS_TEST_TMPDIR}" || return
 	mkdir tmp
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp TLBCOST_MEASURE=yes

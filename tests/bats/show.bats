@@ -91,7 +91,7 @@ setup() {
 # bats test_tags=long
 @test "a real Prometheus has an answer to every query of the dashboard" {
 	need_program prometheus python3
-	need_thp
+	need_madvise
 	TLBCOST_MEASURE=yes "${TLBCOST}" estimate --quiet --output text --json app.json -- \
 		"${BUILD}/workloads/hash-lookup" --size 64M >/dev/null
 	mkdir served

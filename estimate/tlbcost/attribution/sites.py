@@ -29,6 +29,8 @@ _HEAD, _NAME_BYTES, _NAMES = struct.Struct("=3Q"), 256, 255
 _ROW = struct.Struct("=16Q")
 _OFFSET_BITS = 56
 _LARGE_BYTES = 1 << 20
+# Where in its first page a block is that mmap() gave, and one for which glibc's malloc calls it.
+_PAGE_BYTES, _MAPPED_OFFSETS = 4096, (0, 16)
 # A plan has the sites with this part of the gain.
 _PLANNED_FRACTION = 0.75
 _LOST_FRACTION = 0.01
@@ -169,14 +171,22 @@ def _peaks(rows: Iterable[_Allocation]) -> dict[int, int]:
 
 
 def _places(row: _Allocation) -> Iterable[tuple[int, int]]:
-    """Places of 2 MiB and the bytes that it has there."""
+    """Places of 2 MiB and the bytes that it has there.
+
+    A mapping of its own gets huge pages only where it has a place alone: when it is touched, what
+    comes to lie next to it is not there yet, or is on base pages.
+    """
     first = row.address // HUGE_BYTES * HUGE_BYTES
     if row.n_bytes < _LARGE_BYTES:
         yield first, row.weight
         return
     end = row.address + row.n_bytes
+    start = row.address - row.address % _PAGE_BYTES
+    last = -(-end // _PAGE_BYTES) * _PAGE_BYTES
+    alone = row.address - start in _MAPPED_OFFSETS
     for place in range(first, end, HUGE_BYTES):
-        yield place, min(end, place + HUGE_BYTES) - max(row.address, place)
+        if not alone or (place >= start and place + HUGE_BYTES <= last):
+            yield place, min(end, place + HUGE_BYTES) - max(row.address, place)
 
 
 def _stacks(rows: Mapping[_Key, _Allocation]) -> dict[_Key, tuple[SourceLocation, ...]]:
