@@ -253,6 +253,20 @@ def _runtime(executable: ElfFile, libraries: Sequence[ElfFile]) -> RuntimeName |
     return next(matching, None)
 
 
+_FORBIDDEN_BY = {
+    "glibc": f"{machine.TUNABLES}={machine.HUGETLB_TUNABLE}=0",
+    "mimalloc": "MIMALLOC_ALLOW_THP=0",
+}
+
+
+def asking(path: str | None, mapped: Iterable[str]) -> str | None:
+    """The malloc that asks for transparent huge pages by itself, and what forbids it."""
+    malloc = None if path is None else program_of(path, mapped).malloc
+    if malloc is None or not malloc.asks:
+        return None
+    return f"{malloc.name} asks for huge pages by itself ({_FORBIDDEN_BY[malloc.name]} forbids it)"
+
+
 def _malloc(executable: ElfFile, libraries: Sequence[ElfFile]) -> Malloc | None:
     for name in ("jemalloc", "tcmalloc", "mimalloc"):
         if name in executable.texts:
@@ -291,7 +305,7 @@ def _of_the_c_library(executable: ElfFile, libraries: Sequence[ElfFile]) -> Mall
     if any(name.startswith(("ld-musl", "libc.musl")) for name in names):
         return Malloc("musl")
     if any(name.startswith(("libc.so.6", "libc-2.")) for name in names):
-        return Malloc("glibc", "libc.so.6", machine.TUNABLES)
+        return Malloc("glibc", "libc.so.6", machine.TUNABLES, machine.glibc_asks())
     return None
 
 

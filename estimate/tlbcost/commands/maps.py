@@ -7,6 +7,7 @@ import argparse
 import functools
 import math
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
@@ -66,6 +67,7 @@ def _seconds(text: str) -> float:
 
 
 def _look(arguments: argparse.Namespace) -> int:
+    from tlbcost.allocators.recognise import asking
     from tlbcost.common.document import now
     from tlbcost.common.output import check_files
     from tlbcost.common.paths import version
@@ -98,6 +100,10 @@ def _look(arguments: argparse.Namespace) -> int:
     else:
         with launcher_of(None) as launcher:
             code, processes = run_program(launcher, command, reaches)
+    processes = tuple(
+        replace(each, malloc_asks=asking(each.program, [area.name for area in each.areas]))
+        for each in processes
+    )
     shown = program_only(command) if arguments.redact else command
     maps = MemoryMaps(
         tlbcost_version=version(),

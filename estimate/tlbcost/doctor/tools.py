@@ -20,6 +20,7 @@ from tlbcost.system.machine import (
     FIRST_WITH_HUGETLB,
     FIRST_WITHOUT_HOOK,
     HUGETLB_TUNABLE,
+    glibc_asks,
     glibc_version,
 )
 
@@ -127,6 +128,8 @@ def check_glibc() -> Check:
     values = {"glibc_version": text}
     if version >= FIRST_WITH_HUGETLB:
         finding = f"{text}: GLIBC_TUNABLES={HUGETLB_TUNABLE}=1 (THP) or =2 (pool) works"
+        if glibc_asks():
+            finding += "; malloc asks for huge pages by itself (=0 forbids it)"
         return Check("glibc", "ok", finding, values=values)
     way = (
         "hugectl --heap still works"

@@ -61,6 +61,9 @@ class ProcessMemory:
     max_ptes_none: Annotated[
         int | None, doc("setting of khugepaged: base pages of zeros that a huge page may have")
     ] = None
+    malloc_asks: Annotated[
+        str | None, doc("the malloc that asks for huge pages by itself; null: no known one does")
+    ] = None
     areas: Annotated[tuple[Area, ...], doc("its memory, most on base pages first")]
 
 
@@ -317,6 +320,8 @@ def _system(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
         f"THP {process.thp_mode or 'not in this kernel'}, shared memory "
         f"{process.shmem_enabled or 'NA'}, defrag {process.thp_defrag or 'NA'}",
     )
+    if process.malloc_asks is not None:
+        rows.add_row("malloc", process.malloc_asks)
     for reach in maps.reach:
         source = f" ({reach.source_kind})" if reach.source_kind else ""
         page = f"{units.size(reach.page_size_bytes)} pages"

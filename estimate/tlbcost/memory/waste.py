@@ -2,7 +2,7 @@
 """Parts of a process's transparent huge pages that hold nothing but zeros.
 
 Base pages would not take them, if they were never written. The kernel's shrinker of underused huge
-pages (shrink_underused, Linux 6.13) looks at the same: it splits a page that has more such parts
+pages (shrink_underused, Linux 6.12) looks at the same: it splits a page that has more such parts
 than max_ptes_none, and frees them.
 """
 

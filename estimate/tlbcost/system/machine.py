@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -264,6 +265,9 @@ FIRST_WITH_HUGETLB = (2, 35)
 # The first version without the hook that `hugectl --heap` needs.
 FIRST_WITHOUT_HOOK = (2, 34)
 
+# The first version whose malloc asks for transparent huge pages by itself, on aarch64.
+_FIRST_ASKING = (2, 43)
+
 TUNABLES = "GLIBC_TUNABLES"
 HUGETLB_TUNABLE = "glibc.malloc.hugetlb"
 MMAP_THRESHOLD = "glibc.malloc.mmap_threshold"
@@ -277,6 +281,12 @@ def glibc_version() -> tuple[int, int] | None:
         return None
     version = re.match(r"glibc (\d+)\.(\d+)", name)
     return (int(version[1]), int(version[2])) if version else None
+
+
+def glibc_asks() -> bool:
+    """Whether this C library's malloc asks for transparent huge pages by itself."""
+    version = glibc_version()
+    return platform.machine() == "aarch64" and version is not None and version >= _FIRST_ASKING
 
 
 def tunable(tunables: str, name: str) -> str | None:
