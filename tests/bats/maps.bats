@@ -57,6 +57,7 @@ start() { # <kind>
 	((status != 4)) || skip "the kernel does not tell: ${stderr}"
 	[[ $(value zeros.json 'sum(x["zero_bytes"] for x in a) * 4 == sum(x["huge_bytes"] for x in a) * 3') == True ]]
 	[[ $(value zeros.json 'sum(x["huge_bytes"] for x in a)') == 0 || ${output} == *" of its huge pages are zeros"* ]]
+	[[ ${output//$'\n'/ } == *"Were THP always, khugepaged would add 0 B with 0, "*" with 511 for max_ptes_none."* ]]
 	run -2 "${MAPS[@]}" --waste -- true
 }
 

@@ -27,7 +27,7 @@ from tlbcost.memory.areas import Area, Reaches, areas_of
 from tlbcost.memory.eligibility import name_of
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.smaps import Mapping
-from tlbcost.memory.waste import Waste, waste_of
+from tlbcost.memory.waste import Waste, khugepaged_adds, waste_of
 from tlbcost.run.launch import Launcher, resolve, start_failure
 from tlbcost.system import hints, process
 from tlbcost.system.huge_pages import HugeSettings, huge_settings, process_disabled
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MAX_PTES_NONE = f"{THP}/khugepaged/max_ptes_none"
+# None, half of a huge page, and the default.
+_PTES_NONE = (0, 255, 511)
 # The program is not timed.
 _REST = 3
 
@@ -60,6 +62,10 @@ class ProcessMemory:
     )
     max_ptes_none: Annotated[
         int | None, doc("setting of khugepaged: base pages of zeros that a huge page may have")
+    ] = None
+    khugepaged_bytes: Annotated[
+        dict[int, int] | None,
+        doc("memory that khugepaged would add by max_ptes_none, were THP always; null: not looked"),
     ] = None
     malloc_asks: Annotated[
         str | None, doc("the malloc that asks for huge pages by itself; null: no known one does")
@@ -122,6 +128,11 @@ def look(
         clearing_ns=clearing_ns,
         watched_s=touched_s,
         max_ptes_none=most_zero,
+        khugepaged_bytes=(
+            khugepaged_adds(pid, mappings, settings.huge_page_bytes, _PTES_NONE)
+            if waste and settings.huge_page_bytes is not None
+            else None
+        ),
         areas=areas,
     )
 
@@ -266,6 +277,8 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
     one = maps.processes[0]
     if any(area.zero_bytes for area in one.areas):
         console.print(_zeros(one))
+    if one.khugepaged_bytes is not None:
+        console.print(_khugepaged(one.khugepaged_bytes))
     if details and one.looking_ns is not None:
         console.print(_cost(one.looking_ns, one.clearing_ns))
 
@@ -399,6 +412,11 @@ def _zeros(process: ProcessMemory) -> str:
         f"{text} The kernel's shrinker of underused huge pages may take back "
         f"{units.size(taken)} (max_ptes_none {process.max_ptes_none})."
     )
+
+
+def _khugepaged(added: dict[int, int]) -> str:
+    words = ", ".join(f"{units.size(n)} with {most}" for most, n in added.items())
+    return f"Were THP always, khugepaged would add {words} for max_ptes_none."
 
 
 def _cost(looking_ns: int, clearing_ns: int | None) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Parts of a process's transparent huge pages that hold nothing but zeros.
+"""Parts of a process's transparent huge pages that hold nothing but zeros, and what would be added.
 
 Base pages would not take them, if they were never written. The kernel's shrinker of underused huge
 pages (shrink_underused, Linux 6.12) looks at the same: it splits a page that has more such parts
@@ -13,7 +13,7 @@ import fcntl
 import mmap
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tlbcost.memory.smaps import Mapping
 _PAGEMAP_SCAN = 0xC0606610
 _PFNZERO, _HUGE = 1 << 5, 1 << 6
 _MOST_RANGES = 1024
+_THERE = bytes(byte >> 6 != 0 for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,31 @@ def waste_of(
                     found[mapping.start] = Waste(sum(zeros) * mmap.PAGESIZE, many * mmap.PAGESIZE)
     finally:
         os.close(pagemap)
+    return found
+
+
+def khugepaged_adds(
+    pid: int, mappings: Iterable[Mapping], huge_bytes: int, settings: Sequence[int]
+) -> dict[int, int]:
+    """Memory that khugepaged would add by each max_ptes_none, were THP "always", in bytes.
+
+    It fills places of anonymous memory of which no more base pages are missing. Raises OSError.
+    """
+    found = dict.fromkeys(settings, 0)
+    size = mmap.PAGESIZE
+    pages = huge_bytes // size
+    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap:
+        for mapping in mappings:
+            if not mapping.anonymous_bytes or "nh" in (mapping.flags or ()):
+                continue
+            first = -(-mapping.start // huge_bytes) * huge_bytes
+            for place in range(first, mapping.end - huge_bytes + 1, huge_bytes):
+                entries = os.pread(pagemap.fileno(), 8 * pages, place // size * 8)
+                # The byte with the bits "present" and "swapped" of proc/PID/pagemap.
+                missing = entries[7::8].translate(_THERE).count(0)
+                for most, added in found.items():
+                    if missing <= most and missing < pages:
+                        found[most] = added + missing * size
     return found
 
 
