@@ -67,7 +67,7 @@ static bool restartable_abort(pid_t thread, struct user_regs_struct *registers)
 enum interrupted_call {
 	CALL_OVER,	/* there is none, or it has returned */
 	CALL_RESTARTED,	/* the kernel restarts it, if the registers are unchanged */
-	CALL_REWOUND,	/* it failed with EINTR because of us: `own` is changed to make it again */
+	CALL_REWOUND,	/* it failed because of us: `own` is changed to make it again */
 };
 
 /*
@@ -143,6 +143,14 @@ enum interrupted_call interrupted_call(struct user_regs_struct *own,
 			break;
 		case EINTR:
 			if (signalled || !is_interrupted_by_stop((long)own->orig_rax))
+				break;
+			again(own);
+			again(start);
+			result = CALL_REWOUND;
+			break;
+		case EPERM:
+			/* It asks its parent to trace it: a process has one tracer, which we were. */
+			if (own->orig_rax != SYS_ptrace || own->rdi != PTRACE_TRACEME)
 				break;
 			again(own);
 			again(start);

@@ -34,12 +34,7 @@ KNOWS = {
         "profiler/tlb",
         "profiler/trace",
     ),
-    "profiler/simulator": (
-        "profiler/engine",
-        "profiler/numa",
-        "profiler/timing",
-        "profiler/tlb",
-    ),
+    "profiler/simulator": ("profiler/engine", "profiler/numa", "profiler/timing", "profiler/tlb"),
 }
 SIMULATOR = "profiler/simulator"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -124,12 +124,9 @@ def test_a_signal_ends_all_lanes_and_settings_are_put_back(
     temporary = tests / "tmp"
     temporary.mkdir()
     process = subprocess.Popen(
-        command(tests, "bats"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        command(tests, "bats"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(temporary)},
-    )
+    )  # fmt: skip
     signs = [tests / "settings"]
     if len(os.sched_getaffinity(0)) > 1:
         signs.append(tests / "other")

@@ -41,10 +41,7 @@ POOL = "written for hosts with 2 MiB pages alone; the line for the kernel's comm
 # file: (a part of the line, why that is right)
 ALLOWED: dict[str, list[tuple[str, str]]] = {
     "calibrator/arena.c": [("char there[4096]", BUFFER)],
-    "calibrator/groups.c": [
-        (" 4096, ", FOOTPRINTS),
-        ("OCTAVE(4096u)", FOOTPRINTS),
-    ],
+    "calibrator/groups.c": [(" 4096, ", FOOTPRINTS), ("OCTAVE(4096u)", FOOTPRINTS)],
     "calibrator/plan.c": [("LEAST_FOOTPRINT 4096", FOOTPRINTS)],
     "calibrator/point.c": [("SAMPLE 4096", NO_PAGE)],
     "profiler/counters/targets.c": [("line[4096]", BUFFER)],
@@ -68,7 +65,11 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/answer/estimate.py": [("_USUAL_HUGE_BYTES.get(", UNKNOWN)],
     "estimate/tlbcost/attribution/document.py": [("_BASE_BYTES, HUGE_BYTES = ", X86)],
     "estimate/tlbcost/attribution/copies.py": [("_HUGE_BYTES = ", X86)],
-    "estimate/tlbcost/attribution/sites.py": [("& -4096", X86), ("or 0) + 4096)", X86)],
+    "estimate/tlbcost/attribution/sites.py": [
+        ("& -4096", X86),
+        ("or 0) + 4096)", X86),
+        ("_PAGE_BYTES, ", X86),
+    ],
     "estimate/tlbcost/calibration/measurement.py": [("_WALKS = (4096,", FOOTPRINTS)],
     "estimate/tlbcost/commands/calibrate.py": [("_LEAST_PAGE = 4096", LEAST)],
     "estimate/tlbcost/counters/importing/printed_counts.py": [("event <= 0xFFF", NO_PAGE)],

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
-import io
 import math
 import re
 from dataclasses import replace
@@ -19,7 +18,7 @@ from builders.record import (
     record,
     text_of,
 )
-from builders.tree import needs_gnuplot
+from builders.tree import needs_gnuplot, printed, there
 from tlbcost.accuracy import record as trial_record
 from tlbcost.accuracy.record import (
     PairOfRuns,
@@ -48,9 +47,7 @@ def test_unpredicted_page_faults_are_not_zero() -> None:
     said = TWO.programs[0].prediction
     assert said is not None
     unknown = replace(TWO.programs[0], prediction=replace(said, fault_fraction=None))
-    check = check_of(unknown)
-    assert check is not None
-    assert check.total_error is None
+    assert there(check_of(unknown)).total_error is None
     assert "total" not in accuracy(record(unknown).checks)
     assert "page faults against" not in text_of(record(unknown))
 
@@ -84,8 +81,7 @@ def test_what_trials_do_not_explain_is_distinguished() -> None:
 def test_the_spread_of_pairs_is_the_error_of_a_trial() -> None:
     runs = (*pairs(0.9, 0.6), *pairs(0.9, 0.64), *pairs(0.9, 0.56))
     one = replace(measured("chase", 0.9, 0.6, Interval(0.33, 0.3, 0.36), 0.0), pairs=runs)
-    check = check_of(one)
-    assert check is not None
+    check = there(check_of(one))
     assert check.gain.user_error == pytest.approx(0.04 / 1.96)
     # Off by 0.03, of which that is a part.
     left = math.sqrt(0.03**2 - (0.04 / 1.96) ** 2)
@@ -118,8 +114,7 @@ def test_errors_are_predicted_less_measured() -> None:
 
 def test_several_threads_share_the_time_of_all_cpus() -> None:
     two_threads = PairOfRuns(paired_run(1.9, 0.1, 1.0), paired_run(1.5, 0.1, 0.8), None, None)
-    gain = gain_of([two_threads] * 3)
-    assert gain is not None
+    gain = there(gain_of([two_threads] * 3))
     assert gain.user.value == pytest.approx(0.2)
     assert gain.whole.value == pytest.approx(0.2)
 
@@ -182,8 +177,7 @@ def test_record_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     own = tmp_path / "cache" / "tlbcost" / "trials.tsv"
     own.parent.mkdir(parents=True)
     own.write_text(format_record(record(TWO.programs[0])))
-    found = record_of(MACHINE)
-    assert found is not None
+    found = there(record_of(MACHINE))
     assert (len(found[0].checks), found[1]) == (1, True)
     own.write_text("garbage")
     assert record_of(MACHINE) == (TWO, False)
@@ -239,13 +233,12 @@ def test_report_names_the_worst_and_counts() -> None:
 
 def test_a_summary_has_the_largest_errors() -> None:
     others = [program(f"small{n}", 0.9, 0.8, (0.1, 0.05, 0.2), 0.05) for n in range(30)]
-    text = io.StringIO()
-    print_record(record(*others, *TWO.programs), text, details=False)
-    lines = text.getvalue().splitlines()
+    text = printed(print_record, record(*others, *TWO.programs), details=False)
+    lines = text.splitlines()
     assert len(lines) <= 24
     assert lines[0].startswith("32 programs")
-    assert "chase" in text.getvalue()
-    assert "The 8 largest errors of 32: --details" in text.getvalue()
+    assert "chase" in text
+    assert "The 8 largest errors of 32: --details" in text
 
 
 @needs_gnuplot

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from builders.memory import backed
-from builders.tree import TREE
+from builders.tree import TREE, there
 from tlbcost.allocators.recognise import (
     ElfFile,
     Malloc,
@@ -75,16 +75,11 @@ def test_jemalloc_before_5_1_has_no_such_option() -> None:
 
 @pytest.mark.parametrize(
     ("texts", "variable", "asks"),
-    [
-        (("mimalloc", "mimalloc large"), "MIMALLOC_LARGE_OS_PAGES", False),
-        (
-            ("mimalloc", "mimalloc large", "mimalloc allow large"),
-            "MIMALLOC_ALLOW_LARGE_OS_PAGES",
-            False,
-        ),
-        (("mimalloc", "mimalloc large", "mimalloc allow large", "mimalloc thp"), None, True),
-    ],
-)
+    [(("mimalloc", "mimalloc large"), "MIMALLOC_LARGE_OS_PAGES", False),
+     (("mimalloc", "mimalloc large", "mimalloc allow large"), "MIMALLOC_ALLOW_LARGE_OS_PAGES",
+      False),
+     (("mimalloc", "mimalloc large", "mimalloc allow large", "mimalloc thp"), None, True)],
+)  # fmt: skip
 def test_mimallocs_variable_changed_its_name(
     texts: tuple[str, ...], variable: str | None, asks: bool
 ) -> None:
@@ -95,19 +90,13 @@ def test_mimallocs_variable_changed_its_name(
 
 @pytest.mark.parametrize(
     ("file", "libraries", "runtime"),
-    [
-        (executable("server", go=True), [], "go"),
-        (executable("java"), [], "java"),
-        (executable("tool"), ["libjvm.so"], "java"),
-        (executable("node", "v8"), [], "v8"),
-        (executable("deno"), ["libv8.so"], "v8"),
-        (executable("app"), ["libcoreclr.so"], "dotnet"),
-        (executable("python3.13t"), [], "python"),
-        (executable("perl5.36"), [], "interpreter"),
-        (executable("redis-check-rdb"), [], "redis-server"),
-        (executable("pythonic"), ["libjvmci.so"], None),
-    ],
-)
+    [(executable("server", go=True), [], "go"), (executable("java"), [], "java"),
+     (executable("tool"), ["libjvm.so"], "java"), (executable("node", "v8"), [], "v8"),
+     (executable("deno"), ["libv8.so"], "v8"), (executable("app"), ["libcoreclr.so"], "dotnet"),
+     (executable("python3.13t"), [], "python"), (executable("perl5.36"), [], "interpreter"),
+     (executable("redis-check-rdb"), [], "redis-server"),
+     (executable("pythonic"), ["libjvmci.so"], None)],
+)  # fmt: skip
 def test_runtimes(file: ElfFile, libraries: list[str], runtime: str | None) -> None:
     assert recognise(file, [library(name) for name in libraries]).runtime == runtime
 
@@ -170,8 +159,7 @@ def compiled(path: Path, compiler: str, *options: str) -> str:
 
 def test_programs_of_the_c_libraries(tmp_path: Path) -> None:
     found = program_of(compiled(tmp_path / "dynamic", "cc"))
-    assert found.malloc is not None
-    assert found.malloc.name in ("glibc", "musl")
+    assert there(found.malloc).name in ("glibc", "musl")
     assert found.runtime is None
     assert not found.static
     assert not found.secure
@@ -207,8 +195,7 @@ def test_allocators_that_are_preloaded(name: str, malloc: str, variable: str | N
     path = LIBRARIES / name
     if not path.exists():
         pytest.skip(f"needs {name}")
-    found = program_of("/bin/sh", [str(path)]).malloc
-    assert found is not None
+    found = there(program_of("/bin/sh", [str(path)]).malloc)
     assert (found.name, found.library) == (malloc, str(path))
     assert (
         found.variable is None if variable is None else (found.variable or "").startswith(variable)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 from builders.answer import BASE, GEOMETRY, HUGE, RUN, estimated, process, simulated_evidence
+from builders.counted import OUTCOME
 from builders.report import advised, text_of
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, there
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.document import estimate_document
@@ -45,42 +46,34 @@ def calibrated() -> Obtained:
 
 
 def test_what_was_obtained_is_put_together() -> None:
-    native = [Outcome(RUN, "", None, 0, None, None), Outcome(RUN, "", None, None, 11, None)]
+    native = [OUTCOME, Outcome(RUN, "", None, None, 11, None)]
     simulation = Simulation((process(),), native[0])
     found = conclude(simulated_evidence(simulation, run_notes=("a note",), native=tuple(native)))
     assert found.given.calibrated is not None
     assert found.base_costs is not None
-    assert found.huge_costs is not None
     assert found.given.codes == (0, 139)
     assert found.given.cost_notes == ("a note",)
     assert found.base_costs.footprint_entries == 65736
-    assert found.huge_costs.footprint_entries == 129
+    assert there(found.huge_costs).footprint_entries == 129
     # The calibration's own figure at the next footprint is 35 ns.
-    assert found.base_costs.walk_serial_ns is not None
-    assert found.base_costs.walk_serial_ns.value == pytest.approx(35, rel=0.01)
-    assert found.base_costs.fault_ns is not None
-    assert found.base_costs.fault_ns.value == 520
+    assert there(found.base_costs.walk_serial_ns).value == pytest.approx(35, rel=0.01)
+    assert there(found.base_costs.fault_ns).value == 520
     assert found.version == paths.version()
 
 
 def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
-    native = [Outcome(RUN, "", None, 0, None, None)]
-    found = conclude(simulated_evidence(Simulation((process(),), native[0]), geometry=geometry))
-    assert found.simulated is not None
-    assert found.base_costs is not None
-    assert found.huge_costs is not None
-    counts = found.simulated.counts
+    found = conclude(simulated_evidence(Simulation((process(),), OUTCOME), geometry=geometry))
+    counts = there(found.simulated).counts
     assert counts[HUGE, "load"] == counts[BASE, "load"]
-    assert found.huge_costs.footprint_entries == found.base_costs.footprint_entries
+    assert there(found.huge_costs).footprint_entries == there(found.base_costs).footprint_entries
 
 
 def evidence(windows: int, no_core: str | None = None) -> Evidence:
     """A simulation of one process with this many windows, which save a tenth."""
-    native = Outcome(RUN, "", None, 0, None, None)
     modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
     return simulated_evidence(
-        Simulation((process(),), native, (modelled,) if no_core is None else ()),
+        Simulation((process(),), OUTCOME, (modelled,) if no_core is None else ()),
         no_core=no_core,
         track_records={model: TRIED for model in MODELS},
     )
@@ -113,12 +106,9 @@ def test_the_verdict_is_that_of_the_model() -> None:
 
 @pytest.mark.parametrize(
     ("given", "why"),
-    [
-        (evidence(3), "3 of its windows"),
-        (evidence(0), "none of its windows"),
-        (evidence(0, "no loads"), "no loads"),
-    ],
-)
+    [(evidence(3), "3 of its windows"), (evidence(0), "none of its windows"),
+     (evidence(0, "no loads"), "no loads")],
+)  # fmt: skip
 def test_the_simple_model_stands_in_and_says_so(given: Evidence, why: str) -> None:
     found = conclude(replace(given, track_records={"overlap": TRIED}))
     assert found.gain.model == "simple"
@@ -137,17 +127,11 @@ def share(value: float, half: float = 0.005) -> Interval:
 def measured(user: float, system: float | None, **others: object) -> MeasuredGain:
     total = share(user + (system or 0.0))
     found = MeasuredGain(
-        source="runs in turns" if system is not None else "copies",
-        total_fraction=total,
-        user_fraction=share(user),
-        system_fraction=None if system is None else share(system),
-        null_fraction=share(0),
-        rounds=4,
-        dropped={},
-        huge_part=0.97,
-        seen_fraction=1.0,
+        source="runs in turns" if system is not None else "copies", total_fraction=total,
+        user_fraction=share(user), system_fraction=None if system is None else share(system),
+        null_fraction=share(0), rounds=4, dropped={}, huge_part=0.97, seen_fraction=1.0,
         method=None if system is None else "glibc-thp",
-    )
+    )  # fmt: skip
     return replace(found, **others)  # type: ignore[arg-type]
 
 
@@ -168,8 +152,7 @@ def test_both_parts_and_the_total_of_whole_runs_are_measured() -> None:
 
 @pytest.mark.parametrize("details", [False, True])
 def test_pairs_alone_are_an_answer(details: bool) -> None:
-    native = Outcome(RUN, "", None, 0, None, None)
-    given = simulated_evidence(Simulation((process(),), native), measured=measured(0.10, 0.05))
+    given = simulated_evidence(Simulation((process(),), OUTCOME), measured=measured(0.10, 0.05))
     why = "valgrind is not installed"
     found = conclude(replace(given, simulation=None, geometry=None, not_simulated=why))
     assert found.backend == "pairs"
@@ -188,13 +171,10 @@ def test_pairs_alone_are_an_answer(details: bool) -> None:
 
 def test_the_model_is_still_there() -> None:
     modelled, found = estimated(), concluded(measured(0.10, 0.05))
-    assert modelled.simulated is not None
-    assert found.simulated is not None
-    assert found.simulated.gain == modelled.simulated.gain
+    assert there(found.simulated).gain == there(modelled.simulated).gain
     document = estimate_document(found)
     assert document.measured is not None
-    assert document.simulation is not None
-    assert document.simulation.expected_fraction == modelled.gain.expected_fraction
+    assert there(document.simulation).expected_fraction == modelled.gain.expected_fraction
     assert document.expected_fraction == share(0.10)
 
 
@@ -221,8 +201,7 @@ def test_the_verdict_follows_from_it(user: float, system: float, verdict: str, w
 
 def test_what_is_killed_at_its_memory_limit_on_huge_pages_is_not_worth_it() -> None:
     why = OverLimit("on huge pages by thp app was killed at its memory limit (1 GiB, cgroup)")
-    outcome = Outcome(RUN, "", None, 0, None, None)
-    found = simulated_evidence(Simulation((process(10**7),), outcome), not_measured=why)
+    found = simulated_evidence(Simulation((process(10**7),), OUTCOME), not_measured=why)
     document = estimate_document(conclude(found))
     assert document.verdict.code == "not_worth_it"
     assert document.verdict.sentence == f"NOT WORTH IT: {why}; on base pages it was not."
@@ -270,22 +249,17 @@ def missing_in(kind: str, walks: int) -> RegionMisses:
 
 @pytest.mark.parametrize(
     ("user", "shared", "also", "answered"),
-    [
-        (0.0, 900, (), False),
-        (0.10, 900, (), True),
-        (0.0, 900, ("shared memory",), True),
-        (0.0, 90, (), True),
-    ],
-)
+    [(0.0, 900, (), False), (0.10, 900, (), True), (0.0, 900, ("shared memory",), True),
+     (0.0, 90, (), True)],
+)  # fmt: skip
 def test_a_small_gain_is_no_answer_where_the_memory_that_misses_stayed_as_it_was(
     user: float, shared: int, also: tuple[str, ...], answered: bool
 ) -> None:
-    outcome = Outcome(RUN, "", None, 0, None, None)
     places = (missing_in("heap", 100), missing_in("shared", shared))
     image = ImageAttribution(7, "/opt/app", places, (), (), (), 100_000, 65536)
     found = conclude(
         simulated_evidence(
-            Simulation((process(),), outcome, attributions=(image,)),
+            Simulation((process(),), OUTCOME, attributions=(image,)),
             measured=measured(user, 0.0, also=also),
         )
     )
@@ -293,5 +267,4 @@ def test_a_small_gain_is_no_answer_where_the_memory_that_misses_stayed_as_it_was
     if not answered:
         assert found.given.not_measured is not None
         assert "90 % of the page walks are in files and shared memory" in found.given.not_measured
-        assert found.simulated is not None
-        assert found.gain == found.simulated.gain
+        assert found.gain == there(found.simulated).gain

@@ -11,10 +11,10 @@ from typing import cast
 
 import pytest
 from builders.answer import MACHINE, RUN, process
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, fails, there
 from tlbcost.answer import record, runs
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.copies.estimator import CopiedRun
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.outcome import Outcome, Run
@@ -84,12 +84,11 @@ def test_copies_are_what_simulates(
     asked = EstimateRequest(("true",), backend="sim")
     found = plan_by(monkeypatch, asked, MODELLED, None)
     assert found.valgrind is None
-    assert found.copies is not None
-    assert (found.copies.overhead, found.copies.copies) == (0.05, None)
+    copies = there(found.copies)
+    assert (copies.overhead, copies.copies) == (0.05, None)
     asked = replace(asked, engine="copies", copies=7)
     found = plan_by(monkeypatch, asked, MODELLED, None)
-    assert found.copies is not None
-    assert found.copies.copies == 7
+    assert there(found.copies).copies == 7
     assert capsys.readouterr().err == ""
     found = plan_by(monkeypatch, replace(asked, engine="valgrind"), MODELLED, "not built")
     assert (found.valgrind, found.copies) == (Path("/v"), None)
@@ -116,9 +115,8 @@ def test_without_copies_valgrind_simulates_and_the_reason_is_reported(
         "process 1 cannot be followed": EstimateRequest(pid=1),
     }
     for start, request in refused.items():
-        with pytest.raises(TlbcostError, match=f"{start}: {words}") as error:
+        with fails(f"{start}: {words}", 4) as error:
             plan_by(monkeypatch, request, core, why)
-        assert error.value.exit_code == 4
         assert error.value.hint
 
 

@@ -11,7 +11,7 @@ import pytest
 from builders.answer import RUN, altered, estimated, overlapped, rebuilt
 from builders.counted import SKL, counted, imported
 from builders.report import advised, bare, json_of, text_of
-from builders.tree import SCHEMAS
+from builders.tree import valid
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.words import (
@@ -153,8 +153,6 @@ def test_without_advice_a_trial_is_the_next_step() -> None:
     assert next_steps(elsewhere)[0] == "# to prove it, where the program runs:"
 
 
-SCHEMA = SCHEMAS / "estimate.schema.json"
-
 UNITS = ("_ns", "_bytes", "_pages", "_entries", "_fraction", "_ratio")
 
 # Keys that hold no quantity, or a plain count.
@@ -171,17 +169,13 @@ PLAIN = {
 
 @pytest.mark.parametrize("shown", [estimated(), estimated(0), bare(), overlapped(estimated())])
 def test_json_follows_its_schema(shown: Estimate) -> None:
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(json_of(shown)), schema)
+    valid(json_of(shown), "estimate")
 
 
 def test_schema_refuses_what_is_not_a_report() -> None:
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    report = json.loads(json_of(estimated()))
-    report["surprise"] = 1
+    report = json.loads(json_of(estimated())) | {"surprise": 1}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(report, schema)
+        valid(json.dumps(report), "estimate")
 
 
 def test_every_json_key_carries_its_unit() -> None:
@@ -217,8 +211,7 @@ def test_the_record_of_this_machine_is_quoted() -> None:
     assert "on 16 programs on this machine the TLB part was off by 8.1 points" in text
     other = text_of(altered(shown, track_record=replace(tried, here=False)))
     assert "programs run on a machine with this CPU" in " ".join(other.split())
-    assert json.loads(json_of(shown))["tried"]["mean_error_fraction"] == 0.0812
-    jsonschema.validate(json.loads(json_of(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert valid(json_of(shown), "estimate")["tried"]["mean_error_fraction"] == 0.0812
     assert "run on this machine" not in text_of(estimated())
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which places of a program's memory give most for the memory that huge pages add there?"""
 
+from builders.tree import there
 from tlbcost.attribution.document import curve_of, curve_sentence
 from tlbcost.simulator.memory_tables import Block
 
@@ -14,8 +15,7 @@ def test_dense_and_hot_comes_first_and_sparse_and_cold_last() -> None:
         *[Block(HUGE // 2, 600, 0)] * 3,
         *[Block(HUGE, 0, 0)] * 5,
     ]
-    curve = curve_of(blocks)
-    assert curve is not None
+    curve = there(curve_of(blocks))
     assert (curve.blocks, curve.growth_bytes) == (20, 3 * HUGE // 2 + 10 * (HUGE - 4096))
     # 1,800 and 600 a piece of 3,700.
     assert (curve.knee.blocks, curve.knee.growth_bytes) == (4, HUGE)
@@ -29,8 +29,7 @@ def test_dense_and_hot_comes_first_and_sparse_and_cold_last() -> None:
 
 
 def test_where_no_walk_is_removed_each_gets_cheaper() -> None:
-    curve = curve_of([Block(HUGE, 100 * n, 100 * n) for n in range(1, 42)])
-    assert curve is not None
+    curve = there(curve_of([Block(HUGE, 100 * n, 100 * n) for n in range(1, 42)]))
     assert curve.points[-1].blocks == 41
     assert len(curve.points) <= 20
     # From 41 down: 21 of them are 66 of 86 hundreds and more.

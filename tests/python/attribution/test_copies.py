@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from builders.tree import write_table as write
 from tlbcost.attribution.code_profile import folded
 from tlbcost.attribution.copies import copied_attributions
 from tlbcost.common import formats
-from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import CopyTables, Weighed, read_tables, weigh
 from tlbcost.memory import smaps
 from tlbcost.run.outcome import Run
@@ -19,13 +21,6 @@ from tlbcost.simulator.memory_tables import Block, ImageAttribution
 PROGRAM = "/opt/app"
 RUN = Run(2_000_000_000, 1_000_000_000, 0, 100, 0, 1 << 20)
 Row = dict[str, object]
-
-
-def write(folder: Path, kind: TableFormat, rows: list[Row], header: str = "") -> None:
-    name = "copies.tsv" if kind is formats.COPIES else f"{kind.name}.0.tsv"
-    lines = [f"# tlbcost {kind.name} {kind.version}", *header.splitlines(), "\t".join(kind.columns)]
-    lines += ["\t".join(str(row.get(column, 0)) for column in kind.columns) for row in rows]
-    (folder / name).write_text("\n".join([*lines, f"# end: {len(rows)}", ""]), encoding="utf-8")
 
 
 def mapping(number: int, start: int, inode: int = 0, execute: str = "no") -> Row:
@@ -76,11 +71,8 @@ def two_windows(folder: Path) -> tuple[CopyTables, Weighed]:
     return tables, weigh(tables, [RUN], 2.0)
 
 
-def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
-    folders = [tmp_path / "first", tmp_path / "second"]
+def test_places_are_of_the_run_with_most_windows(folders: list[Path]) -> None:
     for run, folder in enumerate(folders):
-        folder.mkdir()
-        two_windows(folder)
         write(folder, formats.COPY_BLOCKS, [
             {"window": 0, "address": (run + 1) << 21, "resident_bytes": 4096, "base_walks": 7},
             {"window": 1, "address": (run + 1) << 21, "resident_bytes": 8192, "base_walks": 5},
@@ -88,9 +80,7 @@ def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
             # The program had ended.
             {"window": 1, "address": 21 << 21, "resident_bytes": "NA", "base_walks": 3},
         ])  # fmt: skip
-    tables = read_tables(folders)
-    weighed = weigh(tables, [RUN], 2.0)
-    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+    image, weighed = image_of(*folders)
     first, second = (weighed.weights[0, window] for window in (0, 1))
     assert image.blocks == (
         Block(8192, pytest.approx(7 * first + 5 * second), 0, 0, 1 << 21),
@@ -99,14 +89,34 @@ def test_places_are_of_the_run_with_most_windows(tmp_path: Path) -> None:
     )
 
 
-def image_of(folder: Path) -> tuple[ImageAttribution, float]:
-    tables, weighed = two_windows(folder)
-    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+def image_of(
+    *folders: Path, seen: Sequence[tuple[str, smaps.Mapping]] = ()
+) -> tuple[ImageAttribution, Weighed]:
+    tables = read_tables(folders)
+    weighed = weigh(tables, [RUN], 2.0)
+    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, seen)
+    return image, weighed
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    """Of two runs."""
+    made = [tmp_path / "first", tmp_path / "second"]
+    for folder in made:
+        two_windows(folder)
+    return made
+
+
+@pytest.fixture
+def only(tmp_path: Path) -> tuple[ImageAttribution, float]:
+    """The image of one run, and what its first window stands for."""
+    two_windows(tmp_path)
+    image, weighed = image_of(tmp_path)
     return image, weighed.weights[0, 0]
 
 
-def test_walks_weigh_by_what_their_window_stands_for(tmp_path: Path) -> None:
-    image, weight = image_of(tmp_path)
+def test_walks_weigh_by_what_their_window_stands_for(only: tuple[ImageAttribution, float]) -> None:
+    image, weight = only
     walks = {(place.kind, place.name): place.base.walks for place in image.regions}
     assert walks[("heap", None)] == round(100 * weight + 100 * 2 * weight)
     assert walks[("segment", "[bss]")] == round(50 * 2 * weight)
@@ -115,48 +125,33 @@ def test_walks_weigh_by_what_their_window_stands_for(tmp_path: Path) -> None:
     assert heap.modelled_base.waited_cycles == round(800 * 3 * weight)
 
 
-def test_memory_that_workers_and_runs_see_again_counts_once(tmp_path: Path) -> None:
-    folders = [tmp_path / "first", tmp_path / "second"]
+def test_memory_that_workers_and_runs_see_again_counts_once(folders: list[Path]) -> None:
     for run, folder in enumerate(folders):
-        folder.mkdir()
-        two_windows(folder)
         # Another worker saw the heap, which had grown by then; in each run it is elsewhere.
-        (folder / "copy_mappings.1.tsv").write_text(
-            (folder / "copy_mappings.0.tsv")
-            .read_text(encoding="utf-8")
-            .replace(str(0x900000 + 0x10000), str(0x900000 + 0x18000)),
-            encoding="utf-8",
-        )
-        (folder / "copy_memory.1.tsv").write_text(
-            (folder / "copy_memory.0.tsv").read_text(encoding="utf-8"), encoding="utf-8"
-        )
+        text = (folder / "copy_mappings.0.tsv").read_text(encoding="utf-8")
+        text = text.replace(str(0x910000), str(0x918000))
+        (folder / "copy_mappings.1.tsv").write_text(text, encoding="utf-8")
+        shutil.copy(folder / "copy_memory.0.tsv", folder / "copy_memory.1.tsv")
         for worker in (0, 1):
             path = folder / f"copy_mappings.{worker}.tsv"
             text = path.read_text(encoding="utf-8")
             for address in (0x900000, 0x910000, 0x918000):
                 text = text.replace(str(address), str(address + 0x100000 * run))
             path.write_text(text, encoding="utf-8")
-    tables = read_tables(folders)
-    weighed = weigh(tables, [RUN], 2.0)
-    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+    image, _ = image_of(*folders)
     heap = [place for place in image.regions if place.kind == "heap"]
     assert len(heap) == 4
     assert sum(place.most_bytes for place in heap) == 0x18000
     # How much of it is there was not seen.
     assert [place.touched_pages for place in heap if place.most_bytes] == [None]
-    walks = sum(place.base.walks for place in heap)
-    assert walks > 0
+    assert sum(place.base.walks for place in heap) > 0
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        ("/dev/shm/table", "file"),
-        ("/dev/zero (deleted)", "shared"),
-        ("/memfd:heap (deleted)", "memfd"),
-        ("/SYSV00000000 (deleted)", "sysv"),
-    ],
-)
+    [("/dev/shm/table", "file"), ("/dev/zero (deleted)", "shared"),
+     ("/memfd:heap (deleted)", "memfd"), ("/SYSV00000000 (deleted)", "sysv")],
+)  # fmt: skip
 def test_shared_memory_is_a_file_only_if_it_has_one(tmp_path: Path, name: str, kind: str) -> None:
     two_windows(tmp_path)
     path = tmp_path / "copy_mappings.0.tsv"
@@ -167,41 +162,34 @@ def test_shared_memory_is_a_file_only_if_it_has_one(tmp_path: Path, name: str, k
         for line in lines
     ]
     path.write_text("".join(shared), encoding="utf-8")
-    tables = read_tables([tmp_path])
-    (image,) = copied_attributions(tables, weigh(tables, [RUN], 2.0), "app", PROGRAM, ())
+    image, _ = image_of(tmp_path)
     assert kind in {place.kind for place in image.regions}
 
 
-def test_the_size_of_memory_is_of_the_run_that_met_most_of_it(tmp_path: Path) -> None:
+def test_the_size_of_memory_is_of_the_run_that_met_most_of_it(folders: list[Path]) -> None:
     large = 0x4000000
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for folder in folders:
-        folder.mkdir()
-        two_windows(folder)
     path = folders[1] / "copy_mappings.0.tsv"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(str(0x910000), str(0x900000 + large)), encoding="utf-8")
-    tables = read_tables(folders)
-    weighed = weigh(tables, [RUN], 2.0)
     # The first run's mapping was seen in memory, but is hardly any of it.
     seen = smaps.parse("900000-910000 rw-p 00000000 00:00 0  [heap]\nSize: 64 kB\nRss: 64 kB\n")
-    (image,) = copied_attributions(
-        tables, weighed, "app", PROGRAM, [(PROGRAM, each) for each in seen]
-    )
+    image, _ = image_of(*folders, seen=[(PROGRAM, each) for each in seen])
     heap = [place for place in image.regions if place.kind == "heap"]
     assert sorted(place.most_bytes for place in heap) == [0, large]
 
 
-def test_instructions_of_a_file_are_known_by_their_object(tmp_path: Path) -> None:
-    image, weight = image_of(tmp_path)
+def test_instructions_of_a_file_are_known_by_their_object(
+    only: tuple[ImageAttribution, float],
+) -> None:
+    image, weight = only
     (line,) = image.lines
     assert line.site.object == PROGRAM
     assert line.address == 0x401000
     assert line.base.data.walks == round((100 + 150 * 2) * weight)
 
 
-def test_stacks_have_the_walks_of_code(tmp_path: Path) -> None:
-    image, weight = image_of(tmp_path)
+def test_stacks_have_the_walks_of_code(only: tuple[ImageAttribution, float]) -> None:
+    image, weight = only
     assert sorted((len(stack.frames), stack.base_walks) for stack in image.stacks) == [
         (2, round(300 * weight)),
         (3, round(100 * weight)),

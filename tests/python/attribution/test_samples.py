@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders.answer import interval
-from builders.tree import TREE
+from builders.tree import TREE, there
 from tlbcost.attribution import samples
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.document import Attribution, attribution_part
@@ -72,8 +72,7 @@ def attributed(
 def memory_of(hits: Hits, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
     found, why_not = attributed(hits, seen, pmu)
     assert why_not is None
-    assert found is not None
-    return found
+    return there(found)
 
 
 def test_shares_are_those_of_the_samples_and_sum_to_the_whole() -> None:
@@ -82,9 +81,8 @@ def test_shares_are_those_of_the_samples_and_sum_to_the_whole() -> None:
     assert (heap.kind, heap.name, heap.samples) == ("heap", "[heap]", 900)
     assert (file.kind, file.name, file.samples) == ("tmpfs", "/dev/shm/x", 100)
     assert (heap.misses_fraction, file.misses_fraction) == (0.9, 0.1)
-    assert heap.misses_interval is not None
-    assert heap.misses_interval.low == pytest.approx(0.88, abs=0.01)
-    assert heap.misses_interval.high == pytest.approx(0.917, abs=0.01)
+    share = there(heap.misses_interval)
+    assert (share.low, share.high) == pytest.approx((0.88, 0.917), abs=0.01)
     assert found.source == "samples of skl::MEM_INST_RETIRED:STLB_MISS_LOADS:precise=2"
     assert (found.other_fraction, found.costed_by, found.images) == (0.0, None, ())
     # What samples do not tell has no number.
@@ -190,8 +188,7 @@ def test_the_report_names_its_source(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, 3, 1, OBJECTS[2])
     found = memory_of(recorded(HEAP, FILE, few))
     file = tmp_path / "report"
-    part = attribution_part(found)
-    assert part is not None
+    part = there(attribution_part(found))
     with file.open("w", encoding="utf-8") as out:
         print_whole(lambda console: print_sampled(console, part), out)
     text = file.read_text(encoding="utf-8")
@@ -241,12 +238,10 @@ def test_a_real_recording_blames_the_memory_and_the_function(
     assert run.why_not is None
     found, _ = attribute_samples(run, interval(0.2), (), SETTINGS)
     assert found is not None
-    assert run.hits is not None
     first = found.regions[0]
     assert (first.program, first.name) == (str(places), str(tmp_path / "mapped"))
-    assert first.samples is not None
-    assert 899 <= first.samples <= 905
-    whole = sum(hit.samples for hit in run.hits.hits)
+    assert 899 <= there(first.samples) <= 905
+    whole = sum(hit.samples for hit in there(run.hits).hits)
     assert sum(region.samples or 0 for region in found.regions) == whole
     known = [
         region.misses_fraction for region in found.regions if region.misses_fraction is not None

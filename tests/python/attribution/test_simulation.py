@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders import answer as sample
-from builders.tree import TREE
+from builders.tree import TREE, there
 from tlbcost.attribution import code_profile
 from tlbcost.attribution.code_profile import (
     code_rows,
@@ -76,8 +76,7 @@ def attributed(
         [image(*places)], (sample.BASE_COSTS, sample.HUGE_COSTS), expected, sample.BASE,
         sample.HUGE, (FileSystem("/dev/shm", "tmpfs", (0, 25)),), splintered=splintered,
     )  # fmt: skip
-    assert found is not None
-    return found
+    return there(found)
 
 
 @pytest.mark.parametrize("splintered", [False, True])
@@ -110,8 +109,7 @@ def test_memory_that_the_core_waits_for_pays_more_than_its_walks() -> None:
     assert found.costed_by == "windows"
     assert [region.kind for region in found.regions] == ["anonymous", "heap"]
     assert found.regions[0].misses_fraction == 0.5
-    assert found.regions[0].time_fraction is not None
-    assert found.regions[0].time_fraction > 0.85
+    assert there(found.regions[0].time_fraction) > 0.85
 
 
 def test_memory_that_no_window_saw_has_the_mean_cost() -> None:
@@ -132,10 +130,8 @@ def test_the_gain_is_of_data_that_huge_pages_make_cheaper() -> None:
     not_helped = place("heap", 10_000, 10_000, (50_000, 50_000))
     code = place("file", 0, 0, name=LIBC, code=True, base=SidedMisses(Misses(), Misses(0, 5000)))
     gains = {p.kind: p.gain_fraction for p in attributed(helped, not_helped, code).regions}
-    assert gains["anonymous"] is not None
-    assert gains["anonymous"].value == pytest.approx(EXPECTED.value, rel=0.05)
-    assert gains["file"] is not None
-    assert gains["file"].value == pytest.approx(0, abs=1e-4)
+    assert there(gains["anonymous"]).value == pytest.approx(EXPECTED.value, rel=0.05)
+    assert there(gains["file"]).value == pytest.approx(0, abs=1e-4)
     assert attributed(helped, expected=None).regions[0].gain_fraction is None
 
 
@@ -158,13 +154,9 @@ def test_a_static_variable_is_a_site_by_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("path", "device", "kind"),
-    [
-        ("/dev/shm/abc", (0, 25), "tmpfs"),
-        ("/dev/shm/abc (deleted)", (0, 25), "tmpfs"),
-        ("/dev/shm/abc", None, "tmpfs"),
-        ("/var/data", (8, 1), "file"),
-    ],
-)
+    [("/dev/shm/abc", (0, 25), "tmpfs"), ("/dev/shm/abc (deleted)", (0, 25), "tmpfs"),
+     ("/dev/shm/abc", None, "tmpfs"), ("/var/data", (8, 1), "file")],
+)  # fmt: skip
 def test_files_are_of_their_file_system(
     path: str, device: tuple[int, int] | None, kind: str
 ) -> None:

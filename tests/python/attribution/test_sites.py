@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.tree import TREE
+from builders.tree import TREE, there
 from tlbcost.attribution import sites
 from tlbcost.attribution.document import HUGE_BYTES
 from tlbcost.common import document
@@ -36,14 +36,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(str(error))
     program = tmp_path_factory.mktemp("planted") / "planted"
     words = [
-        "cc",
-        "-O2",
-        "-g",
-        "-D_GNU_SOURCE",
-        "-o",
-        str(program),
-        str(TREE / "tests/c/planted.c"),
-    ]
+        "cc", "-O2", "-g", "-D_GNU_SOURCE", "-o", str(program), str(TREE / "tests/c/planted.c"),
+    ]  # fmt: skip
     subprocess.run(words, check=True)
     return program
 
@@ -82,8 +76,7 @@ def test_each_site_is_named_with_its_memory(found: tuple[SiteGain, ...]) -> None
     by_name = {site.site.function: site for site in found}
     assert {*WALKS, "churned"} <= set(by_name)
     dense, sparse = by_name["dense_hot"], by_name["sparse_hot"]
-    assert dense.site.object is not None
-    assert dense.site.object.endswith("/planted")
+    assert there(dense.site.object).endswith("/planted")
     assert found[0] is dense
     assert dense.allocated_bytes == 128 * MIB
     assert sparse.allocated_bytes == 256 * MIB

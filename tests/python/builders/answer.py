@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, there
 from tlbcost.answer.estimate import with_words
 from tlbcost.answer.gains import spread_part
 from tlbcost.answer.record import Estimate, Evidence, Simulated, Surroundings
@@ -54,25 +54,13 @@ def interval(value: float, error: float = 0.1) -> Interval:
 
 
 BASE_COSTS = PageCosts(
-    BASE,
-    65536,
-    interval(2.0),
-    interval(0.6),
-    interval(35.0),
-    interval(8.0),
-    interval(5.0),
+    BASE, 65536, interval(2.0), interval(0.6), interval(35.0), interval(8.0), interval(5.0),
     interval(200),
-)
+)  # fmt: skip
 HUGE_COSTS = PageCosts(
-    HUGE,
-    128,
-    interval(2.0),
-    interval(0.5),
-    interval(10.0),
-    interval(2.0),
-    interval(1.5),
+    HUGE, 128, interval(2.0), interval(0.5), interval(10.0), interval(2.0), interval(1.5),
     interval(50_000),
-)
+)  # fmt: skip
 
 
 def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
@@ -113,39 +101,26 @@ def altered(found: Estimate, **values: object) -> Estimate:
 
 
 def rebuilt(found: Estimate) -> Estimate:
-    assert found.simulated is not None
-    assert found.base_costs is not None
-    assert found.huge_costs is not None
-    processes = found.simulated.processes
-    summed = total_counts(processes)
-    footprint = total_footprint(processes, HUGE // BASE)
-    gain = overlap.predicted(
-        found.given.runs, summed, footprint, found.base_costs, found.huge_costs
-    )
-    changed = replace(found.simulated, counts=summed, gain=gain)
-    costs = (found.base_costs, found.huge_costs)
+    before, costs = there(found.simulated), (there(found.base_costs), there(found.huge_costs))
+    summed = total_counts(before.processes)
+    footprint = total_footprint(before.processes, HUGE // BASE)
+    gain = overlap.predicted(found.given.runs, summed, footprint, *costs)
+    changed = replace(before, counts=summed, gain=gain)
     part = spread_part(found.given, costs, footprint, changed, None)
     return altered(found, footprint=footprint, simulated=changed, gain=gain, spread_part=part)
 
 
 def simulated(found: Estimate, **values: object) -> Estimate:
-    assert found.simulated is not None
-    return altered(found, simulated=replace(found.simulated, **values))  # type: ignore[arg-type]
+    return altered(found, simulated=replace(there(found.simulated), **values))  # type: ignore[arg-type]
 
 
 def simulated_evidence(simulation: Simulation, **values: object) -> Evidence:
     """Of one run and a real calibration, to be concluded from."""
     given = Evidence(
-        argv=("app",),
-        path=Path("app"),
-        machine=MACHINE,
-        surroundings=None,
-        huge_page_bytes=HUGE,
+        argv=("app",), path=Path("app"), machine=MACHINE, surroundings=None, huge_page_bytes=HUGE,
         calibrated=Obtained(read_calibration(GOLDEN / "calibration.tsv"), "from a test"),
-        native=(simulation.outcome,),
-        geometry=GEOMETRY,
-        simulation=simulation,
-    )
+        native=(simulation.outcome,), geometry=GEOMETRY, simulation=simulation,
+    )  # fmt: skip
     return replace(given, **values)  # type: ignore[arg-type]
 
 
@@ -182,10 +157,9 @@ def estimated(walks: int = 10_000_000) -> Estimate:
 def overlapped(found: Estimate, saving: Interval | None = None) -> Estimate:
     """The estimate where windows were modelled that save this share of the user time (0.3)."""
     saving = saving or interval(0.3)
-    assert found.simulated is not None
     assert found.footprint is not None
     sample = ModelledWindows("width=6", 200, 10**9, 20_000_000, 1.0, saving)
-    simple, runs = found.simulated.gain, found.given.runs
+    simple, runs = there(found.simulated).gain, found.given.runs
     expected = overlap.expected_gain(saving, runs, simple.bound_fraction)
     gain = overlap.with_overlap(simple, expected, runs, found.footprint)
     return altered(simulated(found, sample=sample, gain=gain), gain=gain)

@@ -23,23 +23,14 @@ OUTCOME = Outcome(RUN, "", None, 0, None, None)
 
 # 3e9 cycles in 0.9 s of user time, of which a fifth is in walks for loads.
 SKL: Mapping[str, float] = {
-    "cycles": 3e9,
-    "instructions": 2e9,
-    "walk_active_cycles.load": 5e8,
-    "walk_active_cycles.store": 1e8,
-    "walk_active_cycles.fetch": 3e7,
-    "walks_completed.load": 10e6,
-    "walks_completed.store": 2e6,
-    "walks_completed.fetch": 1e5,
-}
+    "cycles": 3e9, "instructions": 2e9, "walk_active_cycles.load": 5e8,
+    "walk_active_cycles.store": 1e8, "walk_active_cycles.fetch": 3e7, "walks_completed.load": 10e6,
+    "walks_completed.store": 2e6, "walks_completed.fetch": 1e5,
+}  # fmt: skip
 ZEN4: Mapping[str, float] = {
-    "cycles": 3e9,
-    "instructions": 2e9,
-    "stlb_misses.data": 10e6,
-    "stlb_misses.fetch": 1e5,
-    "stlb_hits.data": 20e6,
-    "stlb_hits.fetch": 1e5,
-}
+    "cycles": 3e9, "instructions": 2e9, "stlb_misses.data": 10e6, "stlb_misses.fetch": 1e5,
+    "stlb_hits.data": 20e6, "stlb_hits.fetch": 1e5,
+}  # fmt: skip
 
 
 def counted(values: Mapping[str, float | None], **changes: object) -> EventCounts:
@@ -66,16 +57,11 @@ def counted(values: Mapping[str, float | None], **changes: object) -> EventCount
 def evidence(seen: EventCounts, pmu: str = "skl", **changes: object) -> Evidence:
     """What `tlbcost estimate` has of a program that was counted here in three runs."""
     given = Evidence(
-        argv=("./app",),
-        path=Path("./app"),
-        machine=MACHINE,
+        argv=("./app",), path=Path("./app"), machine=MACHINE,
         surroundings=Surroundings(has_pmu=True, glibc=(2, 36), glibc_tunables=None),
-        huge_page_bytes=HUGE,
-        calibrated=Obtained(read_calibration(CALIBRATION), "cached"),
-        native=(OUTCOME, OUTCOME, OUTCOME),
-        counted=seen,
-        pmu=load_pmu(pmu),
-    )
+        huge_page_bytes=HUGE, calibrated=Obtained(read_calibration(CALIBRATION), "cached"),
+        native=(OUTCOME, OUTCOME, OUTCOME), counted=seen, pmu=load_pmu(pmu),
+    )  # fmt: skip
     return replace(given, **changes)  # type: ignore[arg-type]
 
 

@@ -70,13 +70,6 @@ def log_of(rows: list[Row]) -> str:
     for _, _, _, event, value, seconds in rows:
         assert isinstance(seconds, float)
         ends[event] += seconds
-        lines.append(
-            {
-                "interval": ends[event],
-                "counter-value": f"{value:.6f}",
-                "unit": "",
-                "event": event,
-                "pcnt-running": 100.0,
-            }
-        )
+        count = {"interval": ends[event], "counter-value": f"{value:.6f}", "unit": ""}
+        lines.append({**count, "event": event, "pcnt-running": 100.0})
     return "".join(f"{json.dumps(line)}\n" for line in lines)

@@ -107,21 +107,11 @@ class Proc:
 
 def row(name: str = "redis-server", **others: object) -> Row:
     values: dict[str, object] = {
-        "pid": 12,
-        "name": name,
-        "cgroup": "/a",
-        "processes": 1,
-        "memory_bytes": 10 << 20,
-        "huge_bytes": 2 << 20,
-        "eligible_bytes": 6 << 20,
-        "ineligible_bytes": 2 << 20,
-        "reach_ratio": 2.0,
-        "faults": 100,
-        "fault_rate": 12.4,
-        "age_s": 1.0,
-        "eligible_age_s": 90.0,
+        "pid": 12, "name": name, "cgroup": "/a", "processes": 1, "memory_bytes": 10 << 20,
+        "huge_bytes": 2 << 20, "eligible_bytes": 6 << 20, "ineligible_bytes": 2 << 20,
+        "reach_ratio": 2.0, "faults": 100, "fault_rate": 12.4, "age_s": 1.0, "eligible_age_s": 90.0,
         **others,
-    }
+    }  # fmt: skip
     return Row(**values)  # type: ignore[arg-type]
 
 

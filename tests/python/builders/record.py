@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
+from builders.tree import printed
 from tlbcost.accuracy.record import PairedRun, PairOfRuns, Prediction, Record, TriedProgram, Way
 from tlbcost.accuracy.report import print_record
 from tlbcost.common.units import Interval
@@ -59,9 +59,7 @@ def measured(name: str, base: float, huge: float, gain: Interval, null: float) -
 
 
 def text_of(some: Record) -> str:
-    text = io.StringIO()
-    print_record(some, text, details=True)
-    return text.getvalue()
+    return printed(print_record, some, details=True)
 
 
 def modelled(overlap: Interval | None, *, with_ways: bool = True) -> Record:

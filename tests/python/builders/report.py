@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -23,6 +22,7 @@ from builders.answer import (
 )
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, imported
 from builders.memory import SETTINGS, backed
+from builders.tree import printed, there
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.allocators.recognise import Malloc, Program
 from tlbcost.answer.document import estimate_document
@@ -35,9 +35,7 @@ from tlbcost.report.details import print_report
 
 
 def text_of(shown: Estimate, *, details: bool = True) -> str:
-    file = io.StringIO()
-    print_report(estimate_document(shown), file, details=details)
-    return file.getvalue()
+    return printed(print_report, estimate_document(shown), details=details)
 
 
 def summary_of(shown: Estimate) -> list[str]:
@@ -53,23 +51,20 @@ def bare() -> Estimate:
     c = estimated()
     kinds = ("stlb_hit_overlapped_ns", "walk_overlapped_ns", "walk_cached_ns", "fault_ns")
     none = dict.fromkeys(kinds)
-    assert c.simulated is not None
-    assert c.base_costs is not None
-    assert c.huge_costs is not None
-    assert c.given.surroundings is not None
-    geometry = c.simulated.geometry
+    before = there(c.simulated)
+    geometry = before.geometry
     geometry = replace(geometry, huge=replace(geometry.huge, stlb=None), sources={})
     processes = (process(), killed())
-    huge = replace(c.huge_costs, stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
+    huge = replace(there(c.huge_costs), stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
     machine = replace(MACHINE, cpu_name=None, kernel=None, thp_mode=None, hypervisor="unknown")
     return rebuilt(
         altered(
             c,
             machine=machine,
-            base_costs=replace(c.base_costs, **none),
+            base_costs=replace(there(c.base_costs), **none),
             huge_costs=huge,
-            surroundings=replace(c.given.surroundings, glibc=None),
-            simulated=replace(c.simulated, geometry=geometry, processes=processes, run=None),
+            surroundings=replace(there(c.given.surroundings), glibc=None),
+            simulated=replace(before, geometry=geometry, processes=processes, run=None),
             runs=c.given.runs[:1],
             codes=(0,),
         )

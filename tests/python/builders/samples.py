@@ -136,14 +136,8 @@ def machine(
             for pages in DENSE if entry else ():
                 delta = translation(pages, access, dtlb, stlb, hit, 10) if entry == BASE else 0
                 pair(HUGE, "dense", access, pages, sweep + 100, delta)
-    header = {
-        "base_page_bytes": str(BASE),
-        "huge_page_bytes": str(HUGE) if entry else "NA",
-        "packed_spacing_bytes": "192",
-        "packed_page_bytes": str(HUGE if entry else BASE),
-        "region_bytes": str(HUGE),
-    }
-    return Table("made-up", header, SAMPLES.columns, tuple(rows), True)
+    sizes = (str(HUGE), str(HUGE)) if entry else ("NA", str(BASE))
+    return table(rows, huge_page_bytes=sizes[0], packed_page_bytes=sizes[1])
 
 
 def measured_twice(**changed: float | None) -> Analysis:

@@ -164,10 +164,7 @@ def draw_machine(seed: int) -> Machine:
 
 
 def _tlb(
-    random: np.random.Generator,
-    level: tuple[int, int | None],
-    smear: float,
-    miss_ns: float,
+    random: np.random.Generator, level: tuple[int, int | None], smear: float, miss_ns: float
 ) -> Tlb:
     entries, ways = level
     # Not published: as most others of that size.

@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
+import jsonschema
 import pytest
-from tlbcost.common import paths
+from tlbcost.common import formats, paths
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import TableFormat
 
+T = TypeVar("T")
 TREE = Path(__file__).resolve().parents[3]
 BUILD = TREE / "build"
 SCHEMAS = TREE / "data" / "schema"
@@ -31,6 +39,48 @@ def script(folder: Path, text: str, name: str = "program") -> Path:
     path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+def printed(show: Callable[..., object], *shown: object, **options: object) -> str:
+    """What a function that prints to a file prints."""
+    file = io.StringIO()
+    show(*shown, file, **options)
+    return file.getvalue()
+
+
+def there(found: T | None) -> T:
+    """What is not None."""
+    assert found is not None
+    return found
+
+
+@contextlib.contextmanager
+def fails(words: str, code: int, hint: str = "") -> Iterator[pytest.ExceptionInfo[TlbcostError]]:
+    """What is done is refused in these words (a pattern), with this exit code and hint."""
+    with pytest.raises(TlbcostError, match=words) as error:
+        yield error
+    assert error.value.exit_code == code, error.value.exit_code
+    assert hint in (error.value.hint or ""), error.value.hint
+
+
+def write_table(
+    folder: Path, kind: TableFormat, rows: Sequence[Mapping[str, object]], header: str = "",
+    absent: object = 0,
+) -> None:  # fmt: skip
+    """As tlbcost-copies does: a table of the run, or of its first worker."""
+    folder.mkdir(exist_ok=True)
+    name = "copies.tsv" if kind is formats.COPIES else f"{kind.name}.0.tsv"
+    lines = [f"# tlbcost {kind.name} {kind.version}", *header.splitlines(), "\t".join(kind.columns)]
+    lines += ["\t".join(str(row.get(column, absent)) for column in kind.columns) for row in rows]
+    (folder / name).write_text("\n".join([*lines, f"# end: {len(rows)}", ""]), encoding="utf-8")
+
+
+def valid(text: str, name: str) -> dict[str, Any]:
+    """The document, which is of its schema; jsonschema looks at the schema, too."""
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(text)
+    jsonschema.validate(document, schema)
+    return document
 
 
 def golden_json(value: object, indent: str = "") -> str:

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from builders.tree import TREE
+from builders.tree import TREE, fails, there
 from tlbcost.calibration import calibrator
 from tlbcost.calibration.calibrator import Load, load_of, our_turn, run_calibrator, wait_for_quiet
 from tlbcost.common import formats
@@ -49,19 +49,17 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(program: Path, script: str) -> None:
+def run(program: Path, script: str, progress: Callable[[int], None] | None = None) -> Table:
     program.write_text(f"#!/bin/bash\n{script}\n")
     program.chmod(0o755)
-    run_calibrator(["--measure", "near"], 2.5, None)
+    return run_calibrator(["--measure", "near"], 2.5, progress)
 
 
 def test_options_progress_and_samples_pass(program: Path) -> None:
     words = "--measure near --time-limit 2.50 --output - --progress-fd"
-    program.write_text(f'#!/bin/bash\n[[ $* == "{words} "* ]] || exit 9\n'
-                       f'echo progress 50 >&"${{@: -1}}"\ncat "{SAMPLES}"\n')  # fmt: skip
-    program.chmod(0o755)
+    script = f'[[ $* == "{words} "* ]] || exit 9; echo progress 50 >&"${{@: -1}}"; cat "{SAMPLES}"'
     percents: list[int] = []
-    table = run_calibrator(["--measure", "near"], 2.5, percents.append)
+    table = run(program, script, percents.append)
     assert percents == [50]
     assert table.complete
     assert table.rows
@@ -69,21 +67,17 @@ def test_options_progress_and_samples_pass(program: Path) -> None:
 
 def test_its_own_words_are_reported(program: Path) -> None:
     script = "echo 'tlbcost: no room: 3 MiB' >&2; echo 'tlbcost: hint: buy some' >&2; exit 4"
-    with pytest.raises(TlbcostError, match=r"^no room: 3 MiB$") as caught:
+    with fails(r"^no room: 3 MiB$", CANNOT_MEASURE) as caught:
         run(program, script)
-    assert caught.value.exit_code == CANNOT_MEASURE
     assert caught.value.hint == "buy some"
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
-    [
-        ("kill -9 $$", "killed by SIGKILL"),
-        ("exit 1", "no reason was given"),
-        (f"head -c 3000 '{SAMPLES}'", "expected|truncated"),
-        ("echo garbage", "not a tlbcost samples table"),
-    ],
-)
+    [("kill -9 $$", "killed by SIGKILL"), ("exit 1", "no reason was given"),
+     (f"head -c 3000 '{SAMPLES}'", "expected|truncated"),
+     ("echo garbage", "not a tlbcost samples table")],
+)  # fmt: skip
 def test_failures_are_reported(program: Path, script: str, words: str) -> None:
     with pytest.raises(TlbcostError, match=words):
         run(program, script)
@@ -104,8 +98,7 @@ def start(program: str, path: Path) -> subprocess.Popen[str]:
 
 
 def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+    return there(process.stdout).readline().strip()
 
 
 def never(sentence: str) -> None:
@@ -220,14 +213,11 @@ def test_the_runs_together() -> None:
 
 @pytest.mark.parametrize(
     ("found", "disturbed", "reasons"),
-    [
-        (Load(100, None, None), False, ()),
-        (Load(100, 4, 4), False, ()),
-        (Load(100, 25, 10), True, ()),
-        (Load(1000, 251, 0), True, ("the calibrator waited for a CPU 25 % of the time",)),
-        (Load(100, None, 12), True, ("the hypervisor took the CPU 12 % of the time (steal)",)),
-    ],
-)
+    [(Load(100, None, None), False, ()), (Load(100, 4, 4), False, ()),
+     (Load(100, 25, 10), True, ()),
+     (Load(1000, 251, 0), True, ("the calibrator waited for a CPU 25 % of the time",)),
+     (Load(100, None, 12), True, ("the hypervisor took the CPU 12 % of the time (steal)",))],
+)  # fmt: skip
 def test_what_disturbs(found: Load, disturbed: bool, reasons: tuple[str, ...]) -> None:
     assert (found.disturbed, found.reasons) == (disturbed, reasons)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders.calibration import BASE, HUGE, cost, quick
 from builders.samples import Row, curve, table
-from builders.tree import GOLDEN, TREE
+from builders.tree import GOLDEN, TREE, there
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walks import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.consistency import (
@@ -43,8 +43,7 @@ def walk(pages: int, ns: float, size: int = BASE, access: Access = "serial") -> 
 
 
 def wide(made: Cost, low: float, high: float) -> Cost:
-    assert made.interval is not None
-    at = Interval(made.interval.value, low, high)
+    at = Interval(there(made.interval).value, low, high)
     return Cost(made.quantity, made.page_size_bytes, made.access, made.pages, at, 9)
 
 
@@ -198,19 +197,10 @@ def rows(
         timings("load", "serial", ladder),
         timings("load", "independent", ladder, 0.1),
         timings("load", "flushed", MEMORY if flushed else ()),
-        curve(
-            "residency",
-            "third",
-            "serial",
-            lambda _: HALF_LIFE_NS,
-            RESIDENCY,
-            size=HUGE,
-            spacing=192,
-            paired=False,
-            noise=0.001,
-        ),
+        curve("residency", "third", "serial", lambda _: HALF_LIFE_NS, RESIDENCY, size=HUGE,
+              spacing=192, paired=False, noise=0.001),
         timings("stream", "sequential", tuple(n for n in STREAM if n <= most), 0.08),
-    )
+    )  # fmt: skip
     return load_rows(read_samples([table(*parts, line_bytes=str(line_bytes), **header)]))
 
 
@@ -220,9 +210,7 @@ def calibrated(costs: list[Cost]) -> Calibration:
 
 
 def found(costs: list[Cost]) -> Loads:
-    known = loads(calibrated(costs))
-    assert known is not None
-    return known
+    return there(loads(calibrated(costs)))
 
 
 def exact(ns: dict[int, float]) -> Loads:
@@ -240,10 +228,8 @@ def test_every_footprint_has_a_row_with_its_interval() -> None:
         assert ns.low < ns.value < ns.high
     assert known.overlapped[0][1].value == pytest.approx(2.0, rel=0.01)
     assert known.stream[1][1].value == pytest.approx(7.2, rel=0.01)
-    assert known.memory is not None
-    assert known.memory.value == pytest.approx(FLUSHED, rel=0.01)
-    assert known.l3_half_life_ns is not None
-    assert known.l3_half_life_ns.value == pytest.approx(HALF_LIFE_NS, rel=0.01)
+    assert there(known.memory).value == pytest.approx(FLUSHED, rel=0.01)
+    assert there(known.l3_half_life_ns).value == pytest.approx(HALF_LIFE_NS, rel=0.01)
     assert found(rows(flushed=False)).memory is None
     assert all(row.samples == 10 for row in rows())
 
@@ -278,34 +264,23 @@ def test_the_footprints_are_the_probes() -> None:
     source = (TREE / "calibrator" / "groups.c").read_text(encoding="utf-8")
     ladders = {"loads": LOADS, "stream": STREAM, "memory": MEMORY, "residency": RESIDENCY}
     for name, expected in ladders.items():
-        ladder = re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source)
-        assert ladder is not None
+        ladder = there(re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source))
         assert tuple(map(int, ladder[1].split(","))) == expected
 
 
 def test_levels_are_read_off_far_from_their_ends() -> None:
     levels = level_latencies(exact(SERIAL), SIZES)
     # 512 KiB and 16 MiB: four times the level before, and no more than half of their own.
-    assert levels.l1 is not None
-    assert levels.l1.value == 1.25
-    assert levels.l2 is not None
-    assert levels.l2.value == 4.1
-    assert levels.l3 is not None
-    assert levels.l3.value == 20.5
-    assert levels.memory is not None
-    assert levels.memory.value == 90
+    found = (levels.l1, levels.l2, levels.l3, levels.memory)
+    assert [each and each.value for each in found] == [1.25, 4.1, 20.5, 90]
     # Half-way from 20.5 to 90 ns, between 16 and 64 MiB.
-    assert levels.last_level_bytes is not None
-    assert 16 * MIB < levels.last_level_bytes < 64 * MIB
+    assert 16 * MIB < there(levels.last_level_bytes) < 64 * MIB
 
 
 def test_a_last_level_that_neighbours_share_ends_where_memory_begins() -> None:
     large = {**SIZES, 3: 300 * MIB}
     levels = level_latencies(exact(SERIAL | {1048576: 20.6}), large)
-    assert levels.l3 is not None
-    assert levels.l3.value == 20.5
-    assert levels.memory is not None
-    assert levels.memory.value == 90
+    assert [each and each.value for each in (levels.l3, levels.memory)] == [20.5, 90]
     assert levels.last_level_bytes == pytest.approx(128 * MIB, rel=0.01)
     # All of it in the cache: memory was not seen.
     levels = level_latencies(exact(SERIAL | {1048576: 20.6, 4194304: 21.0}), large)

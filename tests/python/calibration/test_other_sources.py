@@ -39,18 +39,13 @@ def cost(quantity: str, value: float, size: int | None = K4) -> Cost:
 
 def test_sources_are_kept_apart() -> None:
     known = reported_figures(calibration(), [ReportedCache(2, "unified", 1 << 20)])
-    assert figure_from(known, "stlb_ways", K4, "published") == ReportedFigure(
-        "stlb_ways", K4, "published", 12
-    )
-    assert figure_from(known, "stlb_ways", K4, "cpuid") == ReportedFigure(
-        "stlb_ways", K4, "cpuid", 6
-    )
-    assert figure_from(known, "dtlb_entries", M2, "cpuid") == ReportedFigure(
-        "dtlb_entries", M2, "cpuid", 32
-    )
-    assert figure_from(known, "l2_bytes", None, "sysfs") == ReportedFigure(
-        "l2_bytes", None, "sysfs", 1 << 20
-    )
+    for each in (
+        ReportedFigure("stlb_ways", K4, "published", 12),
+        ReportedFigure("stlb_ways", K4, "cpuid", 6),
+        ReportedFigure("dtlb_entries", M2, "cpuid", 32),
+        ReportedFigure("l2_bytes", None, "sysfs", 1 << 20),
+    ):
+        assert figure_from(known, each.quantity, each.page_size_bytes, each.source) == each
     assert figure_from(known, "l2_bytes", None, "cpuid") is None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, MACHINE, interval
 from builders.calibration import of_this_machine
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, fails, there
 from tlbcost.calibration.file import cache_folder, cache_path, read_calibration, write_calibration
 from tlbcost.calibration.records import (
     Calibration,
@@ -20,7 +20,6 @@ from tlbcost.calibration.records import (
     page_costs,
     with_substitutes,
 )
-from tlbcost.common.errors import TlbcostError
 from tlbcost.common.units import Interval
 from tlbcost.system.machine import current_machine
 
@@ -55,8 +54,7 @@ def test_missing_huge_costs_are_priced_as_base_pages() -> None:
     bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
     filled = with_substitutes(bare, BASE_COSTS)
     assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
-    assert filled.walk_overlapped_ns is not None
-    assert filled.walk_overlapped_ns.low == 0
+    assert there(filled.walk_overlapped_ns).low == 0
 
 
 def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
@@ -94,9 +92,8 @@ def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
     whole = read_calibration(GOLDEN / "calibration.tsv")
     check_costs(whole, MACHINE)
     bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
-    with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
+    with fails("what an STLB hit costs on 4 KiB pages", 4):
         check_costs(bare, MACHINE)
-    assert error.value.exit_code == 4
 
 
 def test_a_quantitys_earlier_name_is_read(tmp_path: Path) -> None:

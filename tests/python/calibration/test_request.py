@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders.calibration import of_this_machine
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, fails, there
 from tlbcost.calibration import file
 from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.file import (
@@ -102,12 +102,9 @@ def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(measured: Me
 @pytest.mark.parametrize("extent", ["quick", "full"])
 @pytest.mark.parametrize(
     ("quantity", "words"),
-    [
-        ("load_ns", "loads"),
-        ("walk_interval_ns", "intervals of walks"),
-        ("l3_half_life_ns", "the half-life of lines in the last-level cache"),
-    ],
-)
+    [("load_ns", "loads"), ("walk_interval_ns", "intervals of walks"),
+     ("l3_half_life_ns", "the half-life of lines in the last-level cache")],
+)  # fmt: skip
 def test_one_of_before_a_quantity_was_measured_is_made_again(
     measured: Measurements, extent: Extent, quantity: str, words: str
 ) -> None:
@@ -152,8 +149,7 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
     machine = replace(current_machine(), governor="powersave")
     faster = replace(machine, governor="performance")
     answers = iter([machine, machine, machine, faster, faster])
-    for module in (file, file):
-        monkeypatch.setattr(module, "current_machine", lambda: next(answers))
+    monkeypatch.setattr(file, "current_machine", lambda: next(answers))
     obtained, said = get()
     assert obtained.calibration.machine == faster
     assert len(measured.asked) == 2
@@ -179,9 +175,8 @@ def test_times_without_a_tlb_level_are_no_calibration(
 ) -> None:
     nothing = Cost("walk_ns", 4096, "serial", 4096, None)
     monkeypatch.setattr(file, "without_negative", lambda _: ((nothing, Cost("fault_ns", 4096)), ()))
-    with pytest.raises(TlbcostError, match=r"no TLB level shows.*as on an emulated CPU") as error:
+    with fails(r"no TLB level shows.*as on an emulated CPU", CANNOT_MEASURE):
         get()
-    assert error.value.exit_code == CANNOT_MEASURE
     assert len(measured.asked) == 1
     assert look_up()[0] is None
 
@@ -191,14 +186,8 @@ def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
 ) -> None:
     gone = iter([True, False])
 
-    def measure(
-        extent: Extent,
-        sizes: Sequence[int],
-        announce: Callable[[str], None],
-        progress: Callable[[int], None] | None,
-        patience_s: float,
-    ) -> Measured:
-        result = measured(extent, sizes, announce, progress, patience_s)
+    def measure(*asked: object) -> Measured:
+        result = measured(*asked)  # type: ignore[arg-type]
         if next(gone):
             raise CpuGoneError("1")
         return result
@@ -214,10 +203,7 @@ def test_a_machine_that_goes_on_changing_is_refused(
 ) -> None:
     modes = iter(["always", "always", "always", "never", "madvise"])
     machine = current_machine()
-    for module in (file, file):
-        monkeypatch.setattr(
-            module, "current_machine", lambda: replace(machine, thp_mode=next(modes))
-        )
+    monkeypatch.setattr(file, "current_machine", lambda: replace(machine, thp_mode=next(modes)))
     with pytest.raises(TlbcostError, match=r"changed from never to madvise .* twice"):
         get()
     assert not list(cache_folder().glob("*"))
@@ -278,8 +264,7 @@ def test_a_poor_one_takes_no_good_ones_place(measured: Measurements) -> None:
     obtained, said = get(extent="full")
     assert (obtained.calibration.extent, obtained.calibration.grade) == ("full", "poor")
     cached, _ = look_up()
-    assert cached is not None
-    assert cached.calibration == good
+    assert there(cached).calibration == good
 
 
 @pytest.mark.usefixtures("measured")
@@ -310,9 +295,8 @@ def test_how_long_to_wait_for_quiet(
     assert measured.patience_s == 0
     for wrong in ("-1", "soon", "99999", "1.5"):
         monkeypatch.setenv("TLBCOST_WAIT_S", wrong)
-        with pytest.raises(TlbcostError, match="TLBCOST_WAIT_S is") as error:
+        with fails("TLBCOST_WAIT_S is", 2):
             get()
-        assert error.value.exit_code == 2
 
 
 def test_without_a_place_for_the_cache_it_goes_on(
@@ -352,6 +336,5 @@ def test_under_sudo_the_cache_is_the_users(
 
 
 def test_options_exclude_each_other() -> None:
-    with pytest.raises(TlbcostError, match="exclude") as error:
+    with fails("exclude", 2):
         calibration_for(GOLDEN / "calibration.tsv", recalibrate=True)
-    assert error.value.exit_code == 2

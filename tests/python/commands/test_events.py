@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 from builders.calibration import full
-from builders.tree import MACHINES, SCHEMAS
+from builders.tree import MACHINES, valid
 from tlbcost.__main__ import main
 from tlbcost.calibration import file
 from tlbcost.calibration.file import CalibrationRequest
@@ -26,13 +24,6 @@ from tlbcost.processors.events import Pmu, all_pmus, generic_pmu
 PMUS = all_pmus()
 
 
-SCHEMA = json.loads((SCHEMAS / "events.schema.json").read_text("utf-8"))
-
-
-def by_key(pmu: Pmu) -> str:
-    return pmu.key
-
-
 def run(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
@@ -40,15 +31,14 @@ def run(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("pmu", PMUS, ids=by_key)
+@pytest.mark.parametrize("pmu", PMUS, ids=lambda pmu: pmu.key)
 def test_report_and_json(pmu: Pmu, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "--pmu", pmu.key, "--json", str(tmp_path / "events.json"))
     assert max(len(line) for line in out.splitlines()) <= 80
     for event in pmu.events:
         assert re.search(rf"^{re.escape(event.name)} ", out, re.MULTILINE)
         assert f"{event.code:#x}" in out
-    document = json.loads((tmp_path / "events.json").read_text(encoding="utf-8"))
-    jsonschema.validate(document, SCHEMA)
+    document = valid((tmp_path / "events.json").read_text(encoding="utf-8"), "events")
     assert [event["name"] for event in document["events"]] == [e.name for e in pmu.events]
     assert document["formulas"] == pmu.formulas
 

@@ -94,12 +94,8 @@ def test_options_are_sorted(page: str) -> None:
 def test_groff_has_no_complaint(page: str) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
-    done = subprocess.run(
-        ["groff", "-man", "-ww", "-z", str(MAN / f"{page}.1")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["groff", "-man", "-ww", "-z", str(MAN / f"{page}.1")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -56,24 +56,14 @@ def test_dash_is_a_standard_stream() -> None:
 
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
-    [
-        (["--jsn"], "estimate: unrecognized arguments: --jsn", "--json, or"),
-        (["-json"], "estimate: unrecognized arguments: -json", "--json, or"),
-        (
-            ["--engine", "copis"],
-            "estimate: argument --engine: invalid choice",
-            "--engine copies, or",
-        ),
-        (
-            ["--engine", "zzz"],
-            "estimate: argument --engine: invalid choice",
-            "tlbcost estimate --h",
-        ),
-        (["stat"], "estimate: argument action: invalid choice", "status, or"),
-        (["--wholly-unknown"], "estimate: unrecognized arguments", "tlbcost estimate --help"),
-        (["--runs", "x"], "estimate: argument --runs: not a number", "tlbcost estimate --help"),
-    ],
-)
+    [(["--jsn"], "estimate: unrecognized arguments: --jsn", "--json, or"),
+     (["-json"], "estimate: unrecognized arguments: -json", "--json, or"),
+     (["--engine", "copis"], "estimate: argument --engine: invalid choice", "--engine copies, or"),
+     (["--engine", "zzz"], "estimate: argument --engine: invalid choice", "tlbcost estimate --h"),
+     (["stat"], "estimate: argument action: invalid choice", "status, or"),
+     (["--wholly-unknown"], "estimate: unrecognized arguments", "tlbcost estimate --help"),
+     (["--runs", "x"], "estimate: argument --runs: not a number", "tlbcost estimate --help")],
+)  # fmt: skip
 def test_wrong_options_are_complained_of_with_a_hint(
     words: list[str], message: str, hint: str
 ) -> None:

@@ -155,13 +155,9 @@ def test_a_sparse_file_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [
-        ("/dev/zero", "it is a device"),
-        ("/dev/null", "it is a device"),
-        ("/", "it is a directory"),
-        ("/no/such/file", "No such file or directory"),
-    ],
-)
+    [("/dev/zero", "it is a device"), ("/dev/null", "it is a device"), ("/", "it is a directory"),
+     ("/no/such/file", "No such file or directory")],
+)  # fmt: skip
 def test_what_is_no_file_is_refused(path: str, why: str) -> None:
     with pytest.raises(TlbcostError, match=f"^cannot read {path}: {why}$"):
         read_file(Path(path))

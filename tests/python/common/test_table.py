@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import (
-    TableFormat,
-    count,
-    format_table,
-    number,
-    parse_table,
-    read_table,
-)
+from tlbcost.common.formats import TableFormat, count, format_table, number, parse_table, read_table
 
 TEST = TableFormat("test", 1, ("a", "b"))
 GOOD = "# tlbcost test 1\n# name: a value\na\tb\n1\tNA\n# end: 1\n"

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.tree import there
+from builders.tree import write_table as write
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import TableFormat
 from tlbcost.copies.estimator import (
     CopyTables,
     most_walks,
@@ -27,48 +29,37 @@ RUN = Run(2_000_000_000, 1_000_000_000, 0, 100, 0, 1 << 20)
 CYCLES_PER_NS = 2.0
 
 
-def write(
-    folder: Path, kind: TableFormat, name: str, header: str, rows: list[dict[str, object]]
-) -> None:
-    lines = [f"# tlbcost {kind.name} {kind.version}", *header.splitlines(), "\t".join(kind.columns)]
-    lines += ["\t".join(str(row.get(column, 0)) for column in kind.columns) for row in rows]
-    (folder / name).write_text("\n".join([*lines, f"# end: {len(rows)}", ""]), encoding="utf-8")
+Row = dict[str, object]
+
+
+def window(references: int, base_cycles: object, huge_cycles: object, **more: object) -> Row:
+    return {
+        "ended": "enough", "call": "NA", "references": references, "timed_references": references,
+        "base_cycles": base_cycles, "huge_cycles": huge_cycles, **more,
+    }  # fmt: skip
+
+
+def attempt(window: int, stands_for_ns: int, result: str = "followed", **more: object) -> Row:
+    made = {"window": window, "stands_for_ns": stands_for_ns, "result": result, "error": "NA"}
+    return made | more
 
 
 def tables_of(
-    folder: Path,
-    windows: list[dict[str, object]],
-    attempts: list[dict[str, object]] | None = None,
-    counts: list[dict[str, object]] | None = None,
+    folder: Path, windows: list[Row], attempts: list[Row] | None = None, counts: Sequence[Row] = ()
 ) -> CopyTables:
     """Windows 0, 1, ..., each of which stands for the same time unless `attempts` say otherwise."""
-    numbered = [
-        {
-            "window": i,
-            "ended": "enough",
-            "call": "NA",
-            "timed_references": row["references"],
-            **row,
-        }
-        for i, row in enumerate(windows)
-    ]
+    numbered = [{"window": i, **row} for i, row in enumerate(windows)]
     if attempts is None:
-        attempts = [
-            {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 1_000_000,
-             "pause_ns": 1000 * (i + 1)}
-            for i in range(len(windows))
-        ]  # fmt: skip
-    header = "# cpu_ns: 1000000000\n# fault_ns: 1200"
-    write(folder, formats.COPIES, "copies.tsv", header, attempts)
-    write(folder, formats.COPY_WINDOWS, "copy_windows.0.tsv", "# core: width=4", numbered)
-    write(folder, formats.COPY_COUNTS, "copy_counts.0.tsv", "", counts or [])
-    write(folder, formats.COPY_MAPPINGS, "copy_mappings.0.tsv", "", [])
-    write(folder, formats.COPY_MEMORY, "copy_memory.0.tsv", "", [])
-    write(folder, formats.COPY_CODE, "copy_code.0.tsv", "", [])
+        attempts = [attempt(i, 10**6, pause_ns=1000 * (i + 1)) for i in range(len(windows))]
+    write(folder, formats.COPIES, attempts, "# cpu_ns: 1000000000\n# fault_ns: 1200")
+    write(folder, formats.COPY_WINDOWS, numbered, "# core: width=4")
+    write(folder, formats.COPY_COUNTS, counts)
+    for kind in (formats.COPY_MAPPINGS, formats.COPY_MEMORY, formats.COPY_CODE):
+        write(folder, kind, [])
     return read_tables([folder])
 
 
-def row(window: int, side: str, misses: int, unknown: int = 0) -> dict[str, object]:
+def row(window: int, side: str, misses: int, unknown: int = 0) -> Row:
     return {
         "window": window, "page_size_bytes": 4096, "side": side, "l1_misses": misses + unknown,
         "stlb_misses": misses, "unknown_misses": unknown,
@@ -77,59 +68,41 @@ def row(window: int, side: str, misses: int, unknown: int = 0) -> dict[str, obje
 
 def test_two_phases_weigh_by_their_time(tmp_path: Path) -> None:
     """Half of the time at 1 cycle a reference without walks, half at 9 with a walk each."""
-    fast = {"references": 1000, "base_cycles": 1000, "huge_cycles": 1000}
-    slow = {"references": 1000, "base_cycles": 9000, "huge_cycles": 4500}
-    tables = tables_of(tmp_path, [fast, slow], counts=[row(0, "load", 0), row(1, "load", 1000)])
+    phases = [window(1000, 1000, 1000), window(1000, 9000, 4500)]
+    tables = tables_of(tmp_path, phases, counts=[row(0, "load", 0), row(1, "load", 1000)])
     weighed = weigh(tables, [RUN], CYCLES_PER_NS)
     # 0.5 s are 1e9 cycles: 1e9 references of the one, a ninth of the other.
     assert weighed.references == pytest.approx(1e9 + 1e9 / 9)
     walks = totals(tables.counts, weighed)[4096, "load"]
     assert walks == (111_111_111, 0, 111_111_111)
-    found = saving(tables, weighed)
-    assert found is not None
+    found = there(saving(tables, weighed))
     assert found.value == pytest.approx(0.25)
     assert found.low < 0.25 < found.high
 
 
 def test_a_window_stands_for_its_time(tmp_path: Path) -> None:
-    windows = [
-        {"references": 10, "base_cycles": 100, "huge_cycles": 100},
-        {"references": 10, "base_cycles": 100, "huge_cycles": 50},
-    ]
-    attempts = [
-        {"window": 0, "result": "followed", "error": "NA", "stands_for_ns": 3_000_000},
-        {"window": 1, "result": "followed", "error": "NA", "stands_for_ns": 1_000_000},
-    ]
-    tables = tables_of(tmp_path, windows, attempts)  # type: ignore[arg-type]
-    found = saving(tables, weigh(tables, [RUN], CYCLES_PER_NS))
-    assert found is not None
-    assert found.value == pytest.approx(0.125)
+    windows = [window(10, 100, 100), window(10, 100, 50)]
+    tables = tables_of(tmp_path, windows, [attempt(0, 3_000_000), attempt(1, 1_000_000)])
+    assert there(saving(tables, weigh(tables, [RUN], CYCLES_PER_NS))).value == pytest.approx(0.125)
 
 
 def test_unknown_misses_are_walks_in_the_value_and_hits_in_the_lower_end(tmp_path: Path) -> None:
-    window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 800}
-    tables = tables_of(
-        tmp_path, [window, window], counts=[row(0, "load", 60, 40), row(1, "load", 60, 40)]
-    )
+    counts = [row(i, "load", 60, 40) for i in range(2)]
+    tables = tables_of(tmp_path, [window(1000, 1000, 800)] * 2, counts=counts)
     weighed = weigh(tables, [RUN], CYCLES_PER_NS)
-    found = saving(tables, weighed)
-    assert found is not None
+    found = there(saving(tables, weighed))
     assert (found.low, found.value, found.high) == pytest.approx((0.12, 0.2, 0.2))
     assert totals(tables.counts, weighed)[4096, "load"][2] == 200_000_000
 
 
 def test_a_window_that_was_cut_short_has_the_time_of_its_timed_part(tmp_path: Path) -> None:
-    window = {
-        "references": 1000, "timed_references": 250, "base_cycles": 500, "huge_cycles": 500
-    }  # fmt: skip
-    tables = tables_of(tmp_path, [window])
+    tables = tables_of(tmp_path, [window(1000, 500, 500, timed_references=250)])
     assert weigh(tables, [RUN], CYCLES_PER_NS).references == pytest.approx(1e9)
 
 
 def test_windows_without_a_time_are_not_seen(tmp_path: Path) -> None:
-    timed = {"references": 1000, "base_cycles": 1000, "huge_cycles": 900}
-    untimed = {"references": 5, "base_cycles": "NA", "huge_cycles": "NA", "ended": "call"}
-    tables = tables_of(tmp_path, [timed, untimed, untimed, untimed])
+    untimed = window(5, "NA", "NA", ended="call")
+    tables = tables_of(tmp_path, [window(1000, 1000, 900), untimed, untimed, untimed])
     weighed = weigh(tables, [RUN], CYCLES_PER_NS)
     assert weighed.share == pytest.approx(0.25)
     record = record_of(tables, weighed, [RUN])
@@ -140,29 +113,27 @@ def test_windows_without_a_time_are_not_seen(tmp_path: Path) -> None:
 
 
 def test_too_few_windows_are_reported_with_their_reason(tmp_path: Path) -> None:
-    window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 900}
-    why = too_few(tables_of(tmp_path, [window]))
-    assert why is not None
+    one = window(1000, 1000, 900)
+    why = there(too_few(tables_of(tmp_path, [one])))
     assert why.startswith("1 window of copies could be timed, and 4 are needed")
-    refused = [
-        {"window": i, "result": "refused-seccomp", "error": "NA", "stands_for_ns": 1}
-        for i in range(3)
-    ]
-    assert too_few(tables_of(tmp_path, [], refused)) == (  # type: ignore[arg-type]
+    refused = [attempt(i, 1, "refused-seccomp") for i in range(3)]
+    assert too_few(tables_of(tmp_path, [], refused)) == (
         "the program has a seccomp filter, which a copy could be killed by"
     )
-    assert too_few(tables_of(tmp_path, [window] * 4)) is None
-    assert too_few(tables_of(tmp_path, [window] * 3)) is not None
+    assert too_few(tables_of(tmp_path, [one] * 4)) is None
+    assert too_few(tables_of(tmp_path, [one] * 3)) is not None
 
 
-def test_a_short_program_is_run_again_for_more_windows(tmp_path: Path) -> None:
-    window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 900}
-    assert more_may_do(tables_of(tmp_path, [window] * 9), measured=False)
-    assert not more_may_do(tables_of(tmp_path, [window] * 10), measured=False)
+@pytest.mark.parametrize(
+    ("windows", "measured", "more"),
     # What is measured is the answer.
-    assert more_may_do(tables_of(tmp_path, [window] * 5), measured=True)
-    assert not more_may_do(tables_of(tmp_path, [window] * 6), measured=True)
-    assert not more_may_do(tables_of(tmp_path, []), measured=True)
+    [(9, False, True), (10, False, False), (5, True, True), (6, True, False), (0, True, False)],
+)
+def test_a_short_program_is_run_again_for_more_windows(
+    tmp_path: Path, windows: int, measured: bool, more: bool
+) -> None:
+    tables = tables_of(tmp_path, [window(1000, 1000, 900)] * windows)
+    assert more_may_do(tables, measured=measured) is more
 
 
 @pytest.mark.long
@@ -171,12 +142,9 @@ def test_the_most_walks_are_as_many_as_there_are(tmp_path: Path, windows: int) -
     random, truth, held, trials = np.random.default_rng(windows), 100.0, 0, 60
     for trial in range(trials):
         walks = [round(each) for each in random.gamma(4, truth / 4, windows)]
-        folder = tmp_path / str(trial)
-        folder.mkdir()
-        made: list[dict[str, object]] = [
-            {"references": 1000, "base_cycles": 10**6, "huge_cycles": 10**6} for _ in walks
-        ]
-        tables = tables_of(folder, made, counts=[row(i, "load", n) for i, n in enumerate(walks)])
+        made = [window(1000, 10**6, 10**6)] * windows
+        counts = [row(i, "load", n) for i, n in enumerate(walks)]
+        tables = tables_of(tmp_path / str(trial), made, counts=counts)
         weighed = weigh(tables, [RUN], CYCLES_PER_NS)
         found = totals(tables.counts, weighed)[4096, "load"][2]
         # A window is 0.5 ms of 1 s.
@@ -185,8 +153,8 @@ def test_the_most_walks_are_as_many_as_there_are(tmp_path: Path, windows: int) -
 
 
 def test_windows_that_are_alike_have_all_walks(tmp_path: Path) -> None:
-    window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 800}
-    alike = tables_of(tmp_path, [window, window], counts=[row(i, "load", 60) for i in range(2)])
+    counts = [row(i, "load", 60) for i in range(2)]
+    alike = tables_of(tmp_path, [window(1000, 1000, 800)] * 2, counts=counts)
     assert most_walks(alike, weigh(alike, [RUN], CYCLES_PER_NS)) == pytest.approx(1)
 
 
@@ -205,15 +173,9 @@ def test_a_cut_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_windows_stand_for_instants_at_which_no_worker_was_free(tmp_path: Path) -> None:
-    windows = [
-        {"references": 100, "base_cycles": 400, "huge_cycles": 200, "window": 1},
-        {"references": 100, "base_cycles": 400, "huge_cycles": 400, "window": 3},
-    ]
+    windows = [window(100, 400, 200, window=1), window(100, 400, 400, window=3)]
     results = ["busy", "followed", "starved", "followed", "refused-seccomp"]
-    attempts: list[dict[str, object]] = [
-        {"window": i, "result": result, "error": "NA", "stands_for_ns": 1, "user_ns": 100}
-        for i, result in enumerate(results)
-    ]
+    attempts = [attempt(i, 1, result, user_ns=100) for i, result in enumerate(results)]
     weighed = weigh(tables_of(tmp_path, windows, attempts), [RUN], CYCLES_PER_NS)
     # The first has all of the instant before it, and half of the one between.
     assert list(weighed.windows["stands_for_ns"]) == [250, 150]
@@ -221,24 +183,19 @@ def test_windows_stand_for_instants_at_which_no_worker_was_free(tmp_path: Path) 
 
 
 def test_time_in_the_kernel_is_no_windows(tmp_path: Path) -> None:
-    windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 200}] * 2
-    attempts: list[dict[str, object]] = [
-        {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 900, "user_ns": user_ns}
-        for i, user_ns in enumerate((100, 300))
-    ]
-    weighed = weigh(tables_of(tmp_path, windows, attempts), [RUN], CYCLES_PER_NS)
+    attempts = [attempt(0, 900, user_ns=100), attempt(1, 900, user_ns=300)]
+    tables = tables_of(tmp_path, [window(100, 400, 200)] * 2, attempts)
+    weighed = weigh(tables, [RUN], CYCLES_PER_NS)
     assert list(weighed.windows["stands_for_ns"]) == [100, 300]
 
 
 def test_page_faults_of_copying_are_not_the_programs(tmp_path: Path) -> None:
-    attempts: list[dict[str, object]] = [
-        {"window": 0, "result": "followed", "error": "NA", "pause_ns": 1_000_000, "faults": 900,
-         "added_faults": 500},
-        {"window": 1, "result": "busy", "error": "NA", "pause_ns": "NA", "added_faults": "NA"},
-    ]  # fmt: skip
+    attempts = [
+        attempt(0, 0, pause_ns=1_000_000, faults=900, added_faults=500),
+        attempt(1, 0, "busy", pause_ns="NA", added_faults="NA"),
+    ]
     run = Run(2_000_000_000, 1_000_000_000, 10_000_000, 700, 0, 1 << 20)
-    windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 200}]
-    found = without_copies(tables_of(tmp_path, windows, attempts), run)
+    found = without_copies(tables_of(tmp_path, [window(100, 400, 200)], attempts), run)
     assert found.minor_faults == 200
     # The pause, and 1.2 us for each page.
     assert found.system_ns == 10_000_000 - 1_000_000 - 600_000

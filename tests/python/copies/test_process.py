@@ -88,12 +88,9 @@ def test_a_process_with_more_rights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("result", "words"),
-    [
-        ("refused-seccomp", "a seccomp filter"),
-        ("refused-memory", "too little memory"),
-        ("refused-unheard-of", "it cannot be copied (unheard-of)"),
-    ],
-)
+    [("refused-seccomp", "a seccomp filter"), ("refused-memory", "too little memory"),
+     ("refused-unheard-of", "it cannot be copied (unheard-of)")],
+)  # fmt: skip
 def test_other_refusals_have_their_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, result: str, words: str
 ) -> None:

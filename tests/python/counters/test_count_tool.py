@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 from builders.counting import CountingMachine, cycles_of, read
+from builders.tree import fails
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.count_report import scaled
@@ -40,9 +41,8 @@ def test_a_missing_program_is_reported(
                                  Target("system"))
         ),
     ):  # fmt: skip
-        with pytest.raises(TlbcostError, match="tlbcost-count: No such file") as error:
+        with fails("tlbcost-count: No such file", 125):
             call()
-        assert error.value.exit_code == 125
 
 
 def test_groups_that_take_turns_each_count_a_part_of_the_whole() -> None:
@@ -81,9 +81,8 @@ def test_rows_that_are_none(cell: int, text: str) -> None:
     cells = GOOD.split("\t")
     cells[cell] = text
     row = "\t".join(cells)
-    with pytest.raises(TlbcostError, match="wrote a table with a defect") as error:
+    with fails("wrote a table with a defect", 125):
         parse_readings(f"{HEAD}{row}\n# end: 1\n", "t")
-    assert error.value.exit_code == 125
 
 
 def test_intervals_add_up() -> None:
@@ -179,11 +178,6 @@ def test_runs_of_other_modes_cpus_or_commands_are_not_put_together() -> None:
 
 
 def test_times_of_several_runs_are_their_means() -> None:
-    found = merge_sources(
-        [
-            cycles_of(100.0, wall_ns=4.0),
-            cycles_of(101.0, wall_ns=6.0),
-            cycles_of(102.0, user_ns=1.0),
-        ]
-    )
+    times = ({"wall_ns": 4.0}, {"wall_ns": 6.0}, {"user_ns": 1.0})
+    found = merge_sources([cycles_of(100.0 + i, **each) for i, each in enumerate(times)])
     assert (found.wall_ns, found.user_ns, found.system_ns) == (5.0, 1.0, None)

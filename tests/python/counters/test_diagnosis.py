@@ -68,8 +68,6 @@ def forbidden(error: int = errno.EACCES) -> list[Refusal]:
 
 
 SETTING = "echo {} | sudo tee /proc/sys/kernel/perf_event_paranoid"
-
-
 CAPABILITY = "sudo setcap cap_perfmon=ep /opt/tlbcost-count"
 
 

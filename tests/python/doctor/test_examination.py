@@ -7,10 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 from builders.host import Host
-from builders.tree import MACHINES, SCHEMAS
+from builders.tree import MACHINES, valid
 from tlbcost.calibration import file
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.records import Calibration
@@ -20,7 +19,6 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.doctor import examination
 from tlbcost.doctor.check import text_of
 from tlbcost.doctor.examination import examine
-from tlbcost.doctor.tools import check_glibc
 from tlbcost.system.machine import current_machine
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -173,8 +171,7 @@ def test_report_fits_in_80_columns(host: Host, details: bool) -> None:
 
 def test_json(host: Host, tmp_path: Path) -> None:
     host.machine("vm-no-pmu")
-    document = json.loads(to_json(examine()))
-    jsonschema.validate(document, json.loads((SCHEMAS / "doctor.schema.json").read_text()))
+    document = valid(to_json(examine()), "doctor")
     assert document["estimate_works"] is True
     assert document["tlbcost_version"] == paths.version()
     values = {check["name"]: check["values"] for check in document["checks"]}
@@ -191,11 +188,3 @@ def test_a_broken_machine_file_is_reported(host: Host) -> None:
     check = host.checks()["cpu"]
     assert check.state == "limited"
     assert "emr.tsv: truncated" in check.finding
-
-
-@pytest.mark.parametrize(("version", "state"), [((2, 34), "limited"), ((2, 35), "ok")])
-def test_the_first_glibc_with_the_tunable(
-    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], state: str
-) -> None:
-    monkeypatch.setattr("tlbcost.doctor.tools.glibc_version", lambda: version)
-    assert check_glibc().state == state

@@ -13,12 +13,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from builders.tree import GOLDEN, MACHINES, TREE, golden_json
+from builders.tree import GOLDEN, MACHINES, TREE, golden_json, script
 from tlbcost.__main__ import main
 from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.file import read_calibration
@@ -102,11 +101,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getuid", lambda: 0)
 
 
-def _script(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
 def test_an_estimate_from_counts_of_perf(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     perf, calibration = DOCUMENTS / "perf-stat.txt", GOLDEN / "calibration.tsv"
@@ -126,13 +120,10 @@ def test_an_estimate_from_the_tables_of_a_simulation(
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("valgrind", "hugectl"):
-        _script(programs / name, "#!/bin/sh\n")
-    _script(
-        programs / "tlbcost-run",
-        LAUNCHER.format(
-            tables=DOCUMENTS / "simulation", columns="\t".join(RUN), values="\t".join(RUN.values())
-        ),
-    )
+        script(programs, "#!/bin/sh\n", name)
+    columns, values = "\t".join(RUN), "\t".join(RUN.values())
+    text = LAUNCHER.format(tables=DOCUMENTS / "simulation", columns=columns, values=values)
+    script(programs, text, "tlbcost-run")
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     real = paths.libexec
     monkeypatch.setattr(

@@ -8,13 +8,13 @@ import json
 import sys
 from pathlib import Path
 
-import jsonschema
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders.fleet import Row, frame_of, log_of, reviewed, rows_of, written
 from builders.review import HOSTILE
+from builders.tree import printed, there, valid
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.fleet import sources
@@ -146,8 +146,7 @@ def test_without_dask_the_message_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     error = refusal(path)
     assert "need Dask's dataframes and pyarrow" in str(error)
-    assert error.hint is not None
-    assert "tlbcost[fleet]" in error.hint
+    assert "tlbcost[fleet]" in there(error.hint)
 
 
 ORIGIN = Origin("h1", "web", "skx")
@@ -236,9 +235,6 @@ def test_logs_that_are_none(tmp_path: Path, text: str, words: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["perf.log"]
 
 
-SCHEMA = Path(__file__).resolve().parents[3] / "data" / "schema" / "fleet.schema.json"
-
-
 def hostile(folder: Path) -> FleetReview:
     """Two services, one with a name that would be markup, and a host that is left out."""
     rows: list[Row] = rows_of("a") + rows_of("b", HOSTILE, dtlb_load=0.1)
@@ -246,10 +242,9 @@ def hostile(folder: Path) -> FleetReview:
 
 
 def test_text(tmp_path: Path) -> None:
-    text = io.StringIO()
-    print_report(hostile(tmp_path).document, text)
-    assert "\x1b" not in text.getvalue()
-    flat = " ".join(text.getvalue().split())
+    text = printed(print_report, hostile(tmp_path).document)
+    assert "\x1b" not in text
+    flat = " ".join(text.split())
     assert "web skx 1 1 23 % (23 to 23) 14 % (14 to 14)" in flat
     assert "36 rows of 3 hosts in 1 file; 24 rows used." in flat
     assert "left out: 12 rows of 1 host (web; nonesuch): no event table is called" in flat
@@ -258,15 +253,13 @@ def test_text(tmp_path: Path) -> None:
 def test_many_reasons_are_cut_short(tmp_path: Path) -> None:
     rows = rows_of("a")
     rows += [row for i in range(25) for row in rows_of(f"h{i}", cpu=f"cpu {i}")]
-    text = io.StringIO()
-    print_report(reviewed(tmp_path, rows).document, text)
-    assert text.getvalue().count("left out: ") == 21
-    assert "left out: 60 more rows, for 5 reasons; --json has them" in text.getvalue()
+    text = printed(print_report, reviewed(tmp_path, rows).document)
+    assert text.count("left out: ") == 21
+    assert "left out: 60 more rows, for 5 reasons; --json has them" in text
 
 
 def test_json_is_as_its_schema_says(tmp_path: Path) -> None:
-    document = json.loads(to_json(hostile(tmp_path).document))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    document = valid(to_json(hostile(tmp_path).document), "fleet")
     assert document["schema"] == "tlbcost-fleet-1"
     assert document["rows_read"] == 36
 

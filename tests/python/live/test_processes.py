@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders.memory import REACHES, Proc, mapping, rollup
+from builders.tree import there
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -48,8 +49,7 @@ def test_a_process_and_its_pages(proc: Proc) -> None:
     proc.add(10, mapping(1000, huge=400), name="a) (b", faults=5)
     seen = refreshed(Processes(grouped=True))[10]
     assert (seen.name, seen.cgroup, seen.faults, seen.fault_rate) == ("a) (b", "/a", 8, None)
-    assert seen.pages is not None
-    assert (seen.pages.huge_bytes, seen.eligible_bytes) == (400 << 10, 600 << 10)
+    assert (there(seen.pages).huge_bytes, seen.eligible_bytes) == (400 << 10, 600 << 10)
     assert seen.ineligible_bytes == 0
 
 
@@ -247,9 +247,7 @@ def test_figures_and_the_rate_of_fallbacks(host_proc: Path) -> None:
     assert (first.memory_bytes, first.thp_bytes) == (1000 << 10, 12 << 10)
     assert first.available_bytes is first.fallback_rate is None
     (host_proc / "vmstat").write_text("thp_fault_fallback 30\n")
-    rate = reader.read().fallback_rate
-    assert rate is not None
-    assert rate > 0
+    assert there(reader.read().fallback_rate) > 0
 
 
 def test_nothing_is_known(host_proc: Path) -> None:  # noqa: ARG001
@@ -260,16 +258,11 @@ def test_nothing_is_known(host_proc: Path) -> None:  # noqa: ARG001
 
 @pytest.mark.parametrize(
     ("options", "root", "hides"),
-    [
-        (["rw,hidepid=2"], False, True),
-        (["rw,hidepid=invisible,gid=7"], False, True),
-        (["rw,hidepid=2"], True, False),
-        (["rw,hidepid=1"], False, False),
-        (["rw,hidepid=2", "rw"], False, False),
-        (["rw", "rw,hidepid=4"], False, True),
-        ([], False, False),
-    ],
-)
+    [(["rw,hidepid=2"], False, True), (["rw,hidepid=invisible,gid=7"], False, True),
+     (["rw,hidepid=2"], True, False), (["rw,hidepid=1"], False, False),
+     (["rw,hidepid=2", "rw"], False, False), (["rw", "rw,hidepid=4"], False, True),
+     ([], False, False)],
+)  # fmt: skip
 def test_hidden_processes(host_proc: Path, options: list[str], root: bool, hides: bool) -> None:
     lines = [f"22 1 0:20 / /proc rw,nosuid - proc proc {each}\n" for each in options]
     (host_proc / "self" / "mountinfo").write_text(

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import get_args
 
 import pytest
 from builders.memory import document, row, unknown
 from builders.openmetrics import families
+from builders.tree import printed
 from tlbcost.live.document import in_order, openmetrics
 from tlbcost.live.keys import SortKey
 from tlbcost.live.processes import Budget, OwnUse
@@ -61,9 +61,7 @@ def test_a_name_cannot_command_the_terminal() -> None:
 
 
 def test_once_has_all_rows_and_no_keys() -> None:
-    file = io.StringIO()
-    print_once(document(*ROWS), file, sort="memory")
-    text = file.getvalue()
+    text = printed(print_once, document(*ROWS), sort="memory")
     assert text.count("process-") == len(ROWS)
     assert "q quit" not in text
 

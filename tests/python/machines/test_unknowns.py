@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import jsonschema
 import pytest
 from builders.machines import BASE, HUGE, SIDES, counts, machine, simulation
-from builders.tree import SCHEMAS
+from builders.tree import valid
 from tlbcost.common.document import to_json as document_text
 from tlbcost.machines.estimate import MachineEstimates, effect_of, model_error, results, spread
 from tlbcost.machines.list_document import machine_list, ranking
@@ -123,11 +121,7 @@ def test_the_models_own_error_is_one_of_translation() -> None:
 
 
 def test_every_core_can_be_listed_and_its_figures_have_sources() -> None:
-    document = json.loads(document_text(machine_list(cores())))
-    schema = json.loads((SCHEMAS / "machines.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
-    for each in document["machines"]:
+    for each in valid(document_text(machine_list(cores())), "machines")["machines"]:
         rows = [*each["levels"], *each["figures"].values()]
         used = {key for row in rows for key in row["source"].split("+")}
         assert used <= set(each["sources"])

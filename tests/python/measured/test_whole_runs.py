@@ -67,14 +67,19 @@ def measure(launcher: Launcher, budget_s: float | None = 60) -> MeasuredGain | s
     return whole_runs.measure_runs(asked)[0]
 
 
+def measured(launcher: Launcher, budget_s: float | None = 60) -> MeasuredGain:
+    found = measure(launcher, budget_s)
+    assert isinstance(found, MeasuredGain)
+    return found
+
+
 def on_huge(way: Way) -> bool:
     return way.transparent is True
 
 
 def test_who_begins_does_not_matter(launcher: Launcher, in_turns: Callable[[Times], None]) -> None:
     in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
+    found = measured(launcher)
     assert (found.source, found.method) == ("runs in turns", METHOD.name)
     assert found.total_fraction.value == pytest.approx(0.1)
     assert found.more_pairs is None
@@ -86,11 +91,9 @@ def test_a_busy_machine_widens_the_interval_and_pairs_go_on(
 ) -> None:
     noise = itertools.cycle([0, 150_000_000, 60_000_000])
     in_turns(lambda way: 900_000_000 + next(noise) if on_huge(way) else 10**9)
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
+    found = measured(launcher)
     assert found.rounds == 30
-    short = measure(launcher, budget_s=0)
-    assert isinstance(short, MeasuredGain)
+    short = measured(launcher, budget_s=0)
     assert short.rounds == 2
     assert short.total_fraction.low < 0.02 < short.total_fraction.high
     assert short.more_pairs is not None
@@ -111,9 +114,7 @@ def test_next_to_other_load_more_pairs_are_taken(
     rounds = {}
     for others in (0.15, 0.25):
         monkeypatch.setattr(whole_runs, "cpu_ticks", lambda others=others: ticks(others))
-        found = measure(launcher)
-        assert isinstance(found, MeasuredGain)
-        rounds[others] = found.rounds
+        rounds[others] = measured(launcher).rounds
     assert rounds == {0.15: 2, 0.25: 5}
 
 
@@ -132,9 +133,7 @@ def test_next_to_other_load_the_usual_budget_is_twice_as_long(
     rounds = []
     for others in (0.0, 0.5):
         monkeypatch.setattr(whole_runs, "_others", lambda *_, others=others: others)
-        found = measure(launcher, budget_s)
-        assert isinstance(found, MeasuredGain)
-        rounds.append(found.rounds)
+        rounds.append(measured(launcher, budget_s).rounds)
     assert rounds == [6, next_to_load]
 
 
@@ -149,8 +148,7 @@ def test_runs_that_spoil_each_other_come_one_by_one(
 
     monkeypatch.setattr(whole_runs, "run_in_turns", together)
     monkeypatch.setattr(Launcher, "execute", execute)
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
+    found = measured(launcher)
     assert found.source == "runs one by one"
     assert found.total_fraction.value == pytest.approx(0.1)
     assert capsys.readouterr().err.count("it writes to /a/file") == 1
@@ -173,8 +171,7 @@ def test_a_method_that_reaches_too_little_gives_way(
         [seen(0), seen(10 * MIB)], itertools.cycle([seen(0), seen(90 * MIB)])
     )
     monkeypatch.setattr(PeakSampler, "stop", lambda _: next(looks))
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
+    found = measured(launcher)
     assert found.method == "thp"
     assert found.huge_part == pytest.approx(0.9)
     [other] = found.others
@@ -218,15 +215,13 @@ def test_a_method_that_loses_gives_way_and_the_best_answers(
         return of
 
     in_turns(time(900_000_000))
-    better = measure(launcher)
-    assert isinstance(better, MeasuredGain)
+    better = measured(launcher)
     assert better.method == "thp"
     [other] = better.others
     assert other.total_fraction is not None
     assert other.total_fraction.value == pytest.approx(-0.3)
     in_turns(time(1_500_000_000))
-    worse = measure(launcher)
-    assert isinstance(worse, MeasuredGain)
+    worse = measured(launcher)
     assert worse.method == METHOD.name
     assert worse.total_fraction.high < 0
 
@@ -254,8 +249,7 @@ def test_ctrl_c_ends_with_what_is_known(
         measure(launcher)
     runs = itertools.count()
     in_turns(time(8))
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
+    found = measured(launcher)
     assert found.rounds == 4
 
 
@@ -289,13 +283,9 @@ def test_a_program_that_fails_on_huge_pages_is_not_measured(
 
 @pytest.mark.parametrize(
     ("grown", "words"),
-    [
-        ((38, 36, 39), "38 MiB more memory"),
-        ((38, 1, 41), "38 MiB more memory, 1 MiB to 41 MiB"),
-        ((0.5, 0, 0.9), "512 KiB more memory"),
-        ((-1, -3, 1), "no extra memory"),
-    ],
-)
+    [((38, 36, 39), "38 MiB more memory"), ((38, 1, 41), "38 MiB more memory, 1 MiB to 41 MiB"),
+     ((0.5, 0, 0.9), "512 KiB more memory"), ((-1, -3, 1), "no extra memory")],
+)  # fmt: skip
 def test_growth_is_told_with_its_range_where_pairs_differ(
     grown: tuple[float, float, float], words: str
 ) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from dataclasses import replace
@@ -12,7 +11,7 @@ import jsonschema
 import pytest
 from builders.answer import GEOMETRY, MACHINE
 from builders.memory import HUGE, MOUNTS, SETTINGS, SIZE, START, backed
-from builders.tree import SCHEMAS
+from builders.tree import printed, there, valid
 from tlbcost.common.document import to_json
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, reach_ratio, reaches_of
@@ -99,8 +98,7 @@ def test_smaps_tell_place_flags_and_use() -> None:
     assert (mapping.start, mapping.size_bytes, mapping.offset_bytes) == (START, SIZE, 4096)
     assert (mapping.device, mapping.page_bytes) == ((0, 23), 4096)
     assert mapping.referenced_bytes == 32 << 20
-    assert mapping.flags is not None
-    assert "sh" in mapping.flags
+    assert "sh" in there(mapping.flags)
     assert kind_of(mapping, SETTINGS) == "tmpfs"
     assert backing_of(mapping).device == (0, 23)
 
@@ -125,12 +123,8 @@ def test_kinds_of_mappings(head: str, kind: MemoryKind) -> None:
 
 
 def test_mounts_are_found_by_device_and_else_by_path() -> None:
-    found = huge_pages.holding(MOUNTS, "/dev/shm/x", (0, 24))
-    assert found is not None
-    assert found.folder == "/srv/advise"
-    by_path = huge_pages.holding(MOUNTS, "/dev/shm/a/b (deleted)", (9, 9))
-    assert by_path is not None
-    assert by_path.folder == "/dev/shm"
+    assert there(huge_pages.holding(MOUNTS, "/dev/shm/x", (0, 24))).folder == "/srv/advise"
+    assert there(huge_pages.holding(MOUNTS, "/dev/shm/a/b (deleted)", (9, 9))).folder == "/dev/shm"
     assert huge_pages.holding((), "/dev/shm/x", (0, 23)) is None
 
 
@@ -187,40 +181,31 @@ def test_reach_is_of_the_last_level() -> None:
 
 
 def test_json_follows_its_schema() -> None:
-    schema = json.loads((SCHEMAS / "maps.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    document = json.loads(to_json(maps(AREA)))
-    jsonschema.validate(document, schema)
+    document = valid(to_json(maps(AREA)), "maps")
     assert document["processes"][0]["areas"][0]["exceeds_reach"] is True
-    own = of_process(look(os.getpid(), REACHES))
-    jsonschema.validate(json.loads(to_json(own)), schema)
+    valid(to_json(of_process(look(os.getpid(), REACHES))), "maps")
     document["processes"][0]["areas"][0]["unit"] = 1
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schema)
+        valid(json.dumps(document), "maps")
 
 
 def test_the_text_says_that_it_is_a_guess() -> None:
-    text = io.StringIO()
-    print_maps(maps(AREA), text, details=False)
-    whole = " ".join(text.getvalue().split())
+    text = printed(print_maps, maps(AREA), details=False)
+    whole = " ".join(text.split())
     assert "64 MiB not on huge pages: its tmpfs is mounted without huge pages" in whole
     assert "A rough guess from sizes alone" in whole
-    assert max(map(len, text.getvalue().splitlines())) <= 80
-    text = io.StringIO()
-    print_maps(maps(UNTOUCHED, watched_s=2.0), text, details=True)
-    assert "No mapping exceeds the TLB's reach" in text.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    text = printed(print_maps, maps(UNTOUCHED, watched_s=2.0), details=True)
+    assert "No mapping exceeds the TLB's reach" in text
 
 
 def test_the_summary_fits_a_screen() -> None:
     areas = [replace(AREA, name=f"/dev/shm/{n}", start=n) for n in range(40)]
-    text = io.StringIO()
-    print_maps(maps(*areas), text, details=False)
-    assert "40 mappings exceed the TLB's reach" in text.getvalue()
-    assert "32 others" in text.getvalue()
-    assert len(text.getvalue().splitlines()) <= 24
-    text = io.StringIO()
-    print_maps(maps(*areas), text, details=True)
-    assert "others" not in text.getvalue()
+    text = printed(print_maps, maps(*areas), details=False)
+    assert "40 mappings exceed the TLB's reach" in text
+    assert "32 others" in text
+    assert len(text.splitlines()) <= 24
+    assert "others" not in printed(print_maps, maps(*areas), details=True)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +215,4 @@ def test_the_summary_fits_a_screen() -> None:
 def test_a_process_has_the_name_that_it_was_started_by(name: str | None, shown: str) -> None:
     found = maps(AREA)
     process = replace(found.processes[0], name=name)
-    text = io.StringIO()
-    print_maps(of_process(process), text, details=False)
-    assert f"{shown}\n" in text.getvalue()
+    assert f"{shown}\n" in printed(print_maps, of_process(process), details=False)

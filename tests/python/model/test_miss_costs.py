@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from builders.answer import BASE, BASE_COSTS, HUGE, HUGE_COSTS, RUN, counts, interval
+from builders.tree import there
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.calibration.records import PageCosts, missing_costs, price
@@ -27,25 +28,15 @@ def intervals(draw: st.DrawFn) -> Interval:
     """A price in ns; noise may have brought the measured low end below zero."""
     low = draw(st.floats(-5, 200))
     value = low + draw(st.floats(0, 100))
-    made = price(Interval(value, low, value + draw(st.floats(0, 100))))
-    assert made is not None
-    return made
+    return there(price(Interval(value, low, value + draw(st.floats(0, 100)))))
 
 
 @st.composite
 def costs(draw: st.DrawFn, size: int) -> PageCosts:
     cost = intervals() if size == BASE else st.none() | intervals()
     maybe = st.none() | intervals()
-    return PageCosts(
-        size,
-        1,
-        draw(cost),
-        draw(maybe),
-        draw(cost),
-        draw(maybe),
-        draw(maybe),
-        draw(st.none() | intervals()),
-    )
+    figures = [draw(each) for each in (cost, maybe, cost, maybe, maybe, maybe)]
+    return PageCosts(size, 1, *figures)
 
 
 @st.composite
@@ -91,9 +82,8 @@ def test_no_misses_no_gain(
 ) -> None:
     none = {(size, side): SideCounts(0, 0, 0) for size in (BASE, HUGE) for side in SIDES}
     result = overlap.predicted(runs, none, memory, base, huge)
-    assert result.bound_fraction == Interval(0, 0, 0)
-    assert result.expected_fraction == Interval(0, 0, 0)
-    assert result.code_fraction == Interval(0, 0, 0)
+    for found in (result.bound_fraction, result.expected_fraction, result.code_fraction):
+        assert found == Interval(0, 0, 0)
     assert not result.bound_capped
 
 
@@ -102,12 +92,8 @@ def test_more_walks_on_base_pages_never_lower_the_estimate(
     runs: list[Run], seen: Counts, base: PageCosts, huge: PageCosts, more: int
 ) -> None:
     side = seen[BASE, "load"]
-    larger = {
-        **seen,
-        (BASE, "load"): SideCounts(
-            side.l1_tlb_misses + more, side.stlb_hits, side.stlb_misses + more
-        ),
-    }
+    l1, walks = side.l1_tlb_misses + more, side.stlb_misses + more
+    larger = {**seen, (BASE, "load"): SideCounts(l1, side.stlb_hits, walks)}
     before = overlap.predicted(runs, seen, NO_MEMORY, base, huge)
     after = overlap.predicted(runs, larger, NO_MEMORY, base, huge)
     slack = 1e-9
@@ -121,10 +107,7 @@ def test_more_walks_on_huge_pages_never_raise_the_gain(
     runs: list[Run], seen: Counts, base: PageCosts, huge: PageCosts, more: int
 ) -> None:
     side = seen[HUGE, "store"]
-    larger = {
-        **seen,
-        (HUGE, "store"): SideCounts(side.l1_tlb_misses, side.stlb_hits, side.stlb_misses + more),
-    }
+    larger = {**seen, (HUGE, "store"): replace(side, stlb_misses=side.stlb_misses + more)}
     before = overlap.predicted(runs, seen, NO_MEMORY, base, huge).expected_fraction
     after = overlap.predicted(runs, larger, NO_MEMORY, base, huge).expected_fraction
     assert after.low <= before.low + 1e-9
@@ -137,18 +120,8 @@ def test_known_figures() -> None:
         (BASE, "fetch"): SideCounts(2_000_000, 0, 2_000_000),
         (HUGE, "load"): SideCounts(5_000_000, 5_000_000, 0),
     }
-    exact = {name: Interval(v, v, v) for name, v in
-             (("hit", 2.0), ("hit_over", 1.0), ("walk", 30.0), ("walk_over", 6.0))}  # fmt: skip
-    base = PageCosts(
-        BASE,
-        1,
-        exact["hit"],
-        exact["hit_over"],
-        exact["walk"],
-        exact["walk_over"],
-        exact["walk_over"],
-        None,
-    )
+    hit, hit_over, walk, walk_over = (Interval(v, v, v) for v in (2.0, 1.0, 30.0, 6.0))
+    base = PageCosts(BASE, 1, hit, hit_over, walk, walk_over, walk_over, None)
     huge = replace(base, page_size_bytes=HUGE)
     result = overlap.predicted([RUN], seen, NO_MEMORY, base, huge)
     # Serial: 20 M x 2 ns + 10 M x 30 ns; with code 2 M x 30 ns more; huge pages 5 M x 2 ns.
@@ -220,9 +193,8 @@ def test_fault_saving_is_an_interval_within_the_system_time(
     if base.fault_ns is None or huge.fault_ns is None:
         assert result.fault_fraction is None
     else:
-        assert result.fault_fraction is not None
         system = max(gain.fraction(run.system_ns, run) for run in runs)
-        assert result.fault_fraction.high <= system
+        assert there(result.fault_fraction).high <= system
 
 
 def test_shares_are_of_cpu_time() -> None:
@@ -231,61 +203,48 @@ def test_shares_are_of_cpu_time() -> None:
     assert gain.fraction(0, replace(RUN, user_ns=0, system_ns=0)) == 0
 
 
+DENSE = Footprint(65536, 128, 128, 0, 65536)
+COSTLY = (
+    replace(BASE_COSTS, fault_ns=interval(500, 0)),
+    replace(HUGE_COSTS, fault_ns=interval(100_000, 0)),
+)
+SAVED = (65536 * 500 - 128 * 100_000) / 1e9
+
+
+def saved(faults: int, memory: Footprint, base: PageCosts, huge: PageCosts) -> Interval:
+    """By fewer page faults, of a run with that many."""
+    run = replace(RUN, minor_faults=faults)
+    return there(overlap.predicted([run], {}, memory, base, huge).fault_fraction)
+
+
 def test_faults_are_net_of_what_huge_faults_cost() -> None:
-    memory = Footprint(65536, 128, 128, 0, 65536)
-    run = replace(RUN, minor_faults=65536)
-    exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
-    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = overlap.predicted([run], {}, memory, exact, huge)
-    saved = 65536 * 500 - 128 * 100_000
-    assert result.fault_fraction is not None
-    assert result.fault_fraction.value == pytest.approx(saved / 1e9)
-    assert result.fault_fraction.low == pytest.approx(saved / 1e9)
+    found = saved(65536, DENSE, *COSTLY)
+    assert (found.low, found.value) == pytest.approx((SAVED, SAVED))
 
 
 def test_pages_that_fault_twice_save_twice_but_for_the_low_end() -> None:
-    memory = Footprint(65536, 128, 128, 1000, 65536)
-    run = replace(RUN, minor_faults=2 * 65536 + 1000)
-    exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
-    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = overlap.predicted([run], {}, memory, exact, huge)
-    saved = 65536 * 500 - 128 * 100_000
-    assert result.fault_fraction is not None
-    assert result.fault_fraction.value == pytest.approx(2 * saved / 1e9)
-    assert result.fault_fraction.high == pytest.approx(2 * saved / 1e9)
-    assert result.fault_fraction.low == pytest.approx(saved / 1e9)
+    found = saved(2 * 65536 + 1000, Footprint(65536, 128, 128, 1000, 65536), *COSTLY)
+    assert (found.low, found.value, found.high) == pytest.approx((SAVED, 2 * SAVED, 2 * SAVED))
 
 
 def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> None:
-    memory = Footprint(65536, 128, 128, 0, 65536)
-    run = replace(RUN, minor_faults=65536)
-    base = replace(BASE_COSTS, fault_ns=interval(500, 0), unmap_ns=interval(200, 0))
-    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0), unmap_ns=interval(20_000, 0))
-    both = overlap.predicted([run], {}, memory, base, huge).fault_fraction
-    assert both is not None
+    base = replace(COSTLY[0], unmap_ns=interval(200, 0))
+    huge = replace(COSTLY[1], unmap_ns=interval(20_000, 0))
+    both = saved(65536, DENSE, base, huge)
     assert both.value == pytest.approx((65536 * 700 - 128 * 120_000) / 1e9)
-    alone = replace(huge, unmap_ns=None)
-    one = overlap.predicted([run], {}, memory, base, alone).fault_fraction
-    assert one is not None
-    assert one.value == pytest.approx((65536 * 500 - 128 * 100_000) / 1e9)
+    one = saved(65536, DENSE, base, replace(huge, unmap_ns=None))
+    assert one.value == pytest.approx(SAVED)
 
 
 def test_faults_avoided_are_no_more_than_were_measured() -> None:
-    memory = Footprint(65536, 128, 128, 0, 65536)
-    run = replace(RUN, minor_faults=1000)
-    huge = replace(HUGE_COSTS, fault_ns=interval(0, 0))
-    result = overlap.predicted([run], {}, memory, BASE_COSTS, huge)
-    assert result.fault_fraction is not None
-    assert result.fault_fraction.value == pytest.approx(1000 * 200 / 1e9)
+    found = saved(1000, DENSE, BASE_COSTS, replace(HUGE_COSTS, fault_ns=interval(0, 0)))
+    assert found.value == pytest.approx(1000 * 200 / 1e9)
 
 
 def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
-    memory = Footprint(200, 20, 1, 0, 200)
-    run = replace(RUN, minor_faults=200)
-    result = overlap.predicted([run], {}, memory, BASE_COSTS, HUGE_COSTS)
-    assert result.fault_fraction is not None
-    assert result.fault_fraction.low == pytest.approx((200 * 180 - 20 * 55_000) / 1e9)
-    assert result.fault_fraction.value == pytest.approx((200 * 200 - 50_000) / 1e9)
+    found = saved(200, Footprint(200, 20, 1, 0, 200), BASE_COSTS, HUGE_COSTS)
+    assert found.low == pytest.approx((200 * 180 - 20 * 55_000) / 1e9)
+    assert found.value == pytest.approx((200 * 200 - 50_000) / 1e9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from builders.answer import RUN
+from builders.tree import there
 from tlbcost.common.units import Interval
 from tlbcost.copies.estimator import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
@@ -31,15 +32,11 @@ def image(
 
 
 def sample(*images: ImageWindows) -> ModelledWindows:
-    found = sample_of(images)
-    assert found is not None
-    return found
+    return there(sample_of(images))
 
 
 def saving(*images: ImageWindows) -> Interval:
-    found = sample(*images).saving
-    assert found is not None
-    return found
+    return there(sample(*images).saving)
 
 
 def _copied(windows: int) -> CopiedRun:
@@ -55,8 +52,7 @@ def test_four_windows_of_copies_are_enough() -> None:
     assert few is not None
     assert few.saving is None
     assert overlap.shortfall(few) == "3 of its windows could be modelled, and 4 are needed"
-    assert enough is not None
-    assert enough.saving == Interval(0.1, 0.05, 0.15)
+    assert there(enough).saving == Interval(0.1, 0.05, 0.15)
 
 
 def test_windows_alike_leave_no_doubt() -> None:
@@ -75,8 +71,7 @@ def test_an_image_weighs_as_its_references() -> None:
     small = image(*[(1000, 1000, 1000)] * 5, references=1_000_000)
     large = image(*[(1000, 1000, 500)] * 5, references=9_000_000, pid=2)
     found = sample(small, large)
-    assert found.saving is not None
-    assert found.saving.value == pytest.approx(0.45)
+    assert there(found.saving).value == pytest.approx(0.45)
     assert (found.windows, found.references, found.sampled_references) == (10, 10_000_000, 10_000)
     assert found.modelled_fraction == 1
 

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
-import jsonschema
 import pytest
 from builders.answer import BASE_COSTS, HUGE_COSTS, MACHINE, RUN, interval
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
 from builders.report import json_of, text_of
-from builders.tree import GOLDEN, SCHEMAS
+from builders.tree import GOLDEN, there, valid
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.common.units import Interval
@@ -21,7 +19,6 @@ from tlbcost.model import gain
 from tlbcost.model.gain import Prices, expected_from_share, expected_with_remaining, witness
 from tlbcost.processors.events import load_pmu, named
 
-SCHEMA = SCHEMAS / "estimate.schema.json"
 # Of the sample's run time of 1 s, 0.9 s are user time, which is what was counted.
 USER = 0.9
 PPC970 = named("ppc970")
@@ -32,10 +29,8 @@ def test_the_share_of_walk_cycles_is_the_bound() -> None:
     content = counted_estimate()
     assert content.backend == "pmu"
     assert content.gain.bound_fraction.value == pytest.approx(USER * 6.3e8 / 3e9)
-    assert content.gain.code_fraction is not None
-    assert content.gain.code_fraction.value == pytest.approx(USER * 3e7 / 3e9)
-    assert content.counted is not None
-    assert content.counted.witness.way == "walk_cycles"
+    assert there(content.gain.code_fraction).value == pytest.approx(USER * 3e7 / 3e9)
+    assert there(content.counted).witness.way == "walk_cycles"
 
 
 def test_the_expected_gain_is_of_loads_and_stores() -> None:
@@ -55,8 +50,7 @@ def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
 def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
     prices = gain.Prices(interval(100, 0.5), interval(10, 0.5))
     found = formula_values(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
-    seen = gain.witness(found, 3e9, prices)
-    assert seen is not None
+    seen = there(gain.witness(found, 3e9, prices))
     assert seen.way == "walks_times_cost"
     # 10 M walks and 20 M hits of data, 0.1 M each of code
     assert seen.data.value == pytest.approx((10e6 * 100 + 20e6 * 10) / 3e9)
@@ -67,8 +61,7 @@ def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
 
 
 def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
-    seen = gain.prices_of(BASE_COSTS, 2.0)
-    assert seen is not None
+    seen = there(gain.prices_of(BASE_COSTS, 2.0))
     # from cached to serial, with their intervals
     assert seen.walk_cycles.low == pytest.approx(2 * 5.0 * 0.9)
     assert seen.walk_cycles.high == pytest.approx(2 * 35.0 * 1.1)
@@ -83,14 +76,12 @@ def test_stalls_are_a_lower_bound() -> None:
     assert content.gain.bound_fraction.low == pytest.approx(USER * 1e8 / 3e9)
     alone = replace(pmu, formulas={"exposed_share": stalls})
     content = conclude(replace(evidence(counted(SKL)), pmu=alone))
-    assert content.counted is not None
-    assert content.counted.witness.way == "stall_cycles"
+    assert there(content.counted).witness.way == "stall_cycles"
 
 
 def test_the_second_stage_is_on_a_line_of_its_own() -> None:
     content = counted_estimate({**SKL, "ept_walk_active_cycles.any": 3e8})
-    assert content.counted is not None
-    assert content.counted.witness.ept == Interval(0.1, 0.1, 0.1)
+    assert there(content.counted).witness.ept == Interval(0.1, 0.1, 0.1)
     assert content.gain.bound_fraction == counted_estimate().gain.bound_fraction
     assert re.search(r"ept_share +10 %", text_of(content))
 
@@ -100,9 +91,7 @@ def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
     assert content.backend == "both"
     assert content.simulated is not None
     base, huge = content.simulated.gain.base_data_ns, content.simulated.gain.huge_data_ns
-    assert base is not None
-    assert huge is not None
-    wanted = expected_with_remaining(0.2, huge.value / base.value)
+    wanted = expected_with_remaining(0.2, there(huge).value / there(base).value)
     assert content.gain.expected_fraction.value == pytest.approx(USER * wanted.value)
     assert "compared" in text_of(content)
 
@@ -110,8 +99,7 @@ def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
 def test_runs_that_differ_make_an_interval() -> None:
     first, second = counted(SKL), counted({**SKL, "walk_active_cycles.load": 6e8})
     figures = formula_values(load_pmu("skl").formulas, join_runs([first, second]))
-    share = figures["data_share"]
-    assert share is not None
+    share = there(figures["data_share"])
     assert (share.low, share.high) == (pytest.approx(0.2), pytest.approx(0.7 / 3))
 
 
@@ -123,8 +111,7 @@ def test_events_of_different_runs_are_combined() -> None:
     figures = formula_values(
         load_pmu("skl").formulas, join_runs([counted(half) for half in halves])
     )
-    assert figures["share"] is not None
-    assert figures["share"].value == pytest.approx(6.3e8 / 3.05e9)
+    assert there(figures["share"]).value == pytest.approx(6.3e8 / 3.05e9)
     assert figures["tma_data_share"] is None
 
 
@@ -162,8 +149,7 @@ def test_page_faults_need_runs_and_costs() -> None:
 
 
 def test_memory_is_that_of_the_page_faults() -> None:
-    memory = gain.memory_of([RUN], 4096, 512)
-    assert memory is not None
+    memory = there(gain.memory_of([RUN], 4096, 512))
     assert memory.anonymous_pages == RUN.minor_faults
     assert memory.dense_huge_pages == 137
     assert gain.memory_of([], 4096, 512) is None
@@ -171,17 +157,12 @@ def test_memory_is_that_of_the_page_faults() -> None:
 
 @pytest.mark.parametrize(
     "shown",
-    [
-        counted_estimate(),
-        counted_estimate(ZEN4, "amd64_fam19h_zen4"),
-        counted_estimate({**SKL, "stlb_hits.load": None}, calibrated=None),
-        both(),
-        imported(counted(SKL)),
-        imported(EventCounts("a file", "skl", None, counted(SKL).counts)),
-    ],
-)
+    [counted_estimate(), counted_estimate(ZEN4, "amd64_fam19h_zen4"),
+     counted_estimate({**SKL, "stlb_hits.load": None}, calibrated=None), both(),
+     imported(counted(SKL)), imported(EventCounts("a file", "skl", None, counted(SKL).counts))],
+)  # fmt: skip
 def test_reports_follow_the_schema_and_fit(shown: Estimate) -> None:
-    jsonschema.validate(json.loads(json_of(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    valid(json_of(shown), "estimate")
     text = text_of(shown)
     long = [line for line in text.splitlines() if len(line) > 80 and not line.startswith("  ")]
     assert long == []
@@ -227,8 +208,7 @@ def test_a_miss_costs_563_cycles() -> None:
     assert any("agree within 2.8 %" in note for note in both.notes)
     assert both.values()["walk_active_cycles.data"] == 543702 * 10000
     assert both.values()["stlb_misses.data"] == 9644 * 1000
-    cycles = formula_values(PPC970.formulas, both)["walk_cycles"]
-    assert cycles is not None
+    cycles = there(formula_values(PPC970.formulas, both)["walk_cycles"])
     # It prints ~563, and continues with that.
     assert int(cycles.value) == 563
     assert cycles.value == pytest.approx(563.77, abs=0.005)

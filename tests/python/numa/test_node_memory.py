@@ -15,16 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders.tree import MACHINES
+from builders.tree import MACHINES, there
 from tlbcost.numa import node_memory
-from tlbcost.numa.node_memory import (
-    NodeMemory,
-    PlacementSampler,
-    look,
-    page_nodes,
-    parse,
-    together,
-)
+from tlbcost.numa.node_memory import NodeMemory, PlacementSampler, look, page_nodes, parse, together
 from tlbcost.numa.placement import cache_sizes, choose_nodes, machine_nodes, parse_count
 
 MAPS = MACHINES / "four-nodes" / "proc" / "4242" / "numa_maps"
@@ -82,9 +75,8 @@ def test_move_pages_tells_the_node_of_a_page_and_moves_none() -> None:
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     script = "import time; kept = bytearray(8 << 20); print(flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         # Before that, it may have no memory to look at.
-        assert process.stdout.readline() == b"\n"
+        assert there(process.stdout).readline() == b"\n"
         yield process
         process.kill()
 
@@ -99,8 +91,7 @@ def test_a_process_is_looked_at_on_a_made_up_machine(
     monkeypatch.setattr(
         node_memory, "page_nodes", lambda _pid, at: [3 if i % 2 else None for i, _ in enumerate(at)]
     )
-    memory = look([sleeper.pid, 2**22 + 5], BASE)
-    assert memory is not None
+    memory = there(look([sleeper.pid, 2**22 + 5], BASE))
     assert memory.bytes_on == {0: 4 * BASE, 3: 5 * BASE}
     assert memory.sampled_pages is not None
     assert set(memory.sampled_pages) == {3}
@@ -118,20 +109,15 @@ def test_a_real_process_is_watched(sleeper: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
         seen = look([sleeper.pid], os.sysconf("SC_PAGE_SIZE"))
         memory = seen if seen is not None and seen.resident_bytes > 8 << 20 else None
-    watched = sampler.stop()
-    assert memory is not None
-    assert watched is not None
-    assert watched.resident_bytes > 0
-    assert set(memory.bytes_on) <= set(range(64))
+    assert there(sampler.stop()).resident_bytes > 0
+    assert set(there(memory).bytes_on) <= set(range(64))
 
 
 def test_the_real_placement_on_several_nodes() -> None:
     nodes = machine_nodes()
     if len(nodes) < 2:
         pytest.skip(f"needs several NUMA nodes, this machine has {len(nodes)}")
-    memory = look([os.getpid()], os.sysconf("SC_PAGE_SIZE"))
-    assert memory is not None
-    assert set(memory.bytes_on) <= set(nodes)
+    assert set(there(look([os.getpid()], os.sysconf("SC_PAGE_SIZE"))).bytes_on) <= set(nodes)
 
 
 @pytest.fixture

@@ -55,12 +55,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
 def figures(study: dict[str, Any]) -> tuple[float, float, float, float]:
     """LAR and imbalance by first touch, on base and on huge pages."""
     base, huge = (size["first_touch"] for size in study["page_sizes"])
-    return (
-        base["local_fraction"],
-        base["imbalance"],
-        huge["local_fraction"],
-        huge["imbalance"],
-    )
+    return base["local_fraction"], base["imbalance"], huge["local_fraction"], huge["imbalance"]
 
 
 def test_cg_one_huge_page_takes_the_load_of_all(studies: dict[str, dict[str, Any]]) -> None:

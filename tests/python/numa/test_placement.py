@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.tree import there
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Cell, format_table
@@ -83,11 +84,13 @@ def region(number: int) -> int:
     return number * HUGE_PAGES
 
 
+# Two halves of one huge page: each thread touches and reads its own; the first thread is first.
+HALVES: list[Row] = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
+
+
 def test_first_touch_differs_by_page_size(tmp_path: Path) -> None:
-    # Two halves of one huge page: each thread touches and reads its own; the first thread is first.
-    rows = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
     touches = [(region(3), 1, "huge"), (region(3) + 300, 2, "huge")]
-    pages = gather([image(tmp_path, rows, touches)], 2)
+    pages = gather([image(tmp_path, HALVES, touches)], 2)
     base = score(pages.totals, first_touch(pages, huge=False))
     huge = score(pages.totals, first_touch(pages, huge=True))
     assert base.local_fraction == 1.0
@@ -101,9 +104,8 @@ def test_first_touch_differs_by_page_size(tmp_path: Path) -> None:
 
 
 def test_small_mappings_stay_on_base_pages(tmp_path: Path) -> None:
-    rows = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
     touches = [(region(3), 1, "anonymous"), (region(3) + 300, 2, "huge")]
-    pages = gather([image(tmp_path, rows, touches)], 2)
+    pages = gather([image(tmp_path, HALVES, touches)], 2)
     huge = score(pages.totals, first_touch(pages, huge=True))
     assert huge.local_fraction == 1.0
     assert not pages.is_huge.any()
@@ -152,9 +154,7 @@ def test_a_hot_page_of_one_node_is_not_split(tmp_path: Path) -> None:
     rows = [(region(1) + i, 1, [50]) for i in range(8)] + [(region(2), 2, [1]), (region(2), 1, [1])]
     touches = [(region(1) + i, 2, "huge") for i in range(8)] + [(region(2), 1, "huge")]
     pages = gather([image(tmp_path, rows, touches)], 2)
-    hot = hot_pages(pages, huge=True)
-    assert hot is not None
-    assert hot.count == 1
+    assert there(hot_pages(pages, huge=True)).count == 1
     assert not hot_shared(pages, pages.totals).any()
 
 
@@ -197,9 +197,8 @@ def test_imbalance_is_the_sample_deviation_over_the_mean() -> None:
 
 
 def test_pages_of_files_stay_on_base_pages_next_to_huge_ones(tmp_path: Path) -> None:
-    rows = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
     touches = [(region(3), 1, "huge"), (region(3) + 300, 2, "other")]
-    pages = gather([image(tmp_path, rows, touches)], 2)
+    pages = gather([image(tmp_path, HALVES, touches)], 2)
     assert pages.is_huge.tolist().count(True) == 1
     assert pages.faults.tolist() == [1, 0]
     assert [by.tolist() for by in pages.huge_faults] == [[0, 0], [1, 0]]
@@ -260,19 +259,11 @@ def test_pages_that_were_not_all_noted_are_no_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "touches", "changed"),
-    [
-        ([(5, 1, [-3])], [], {}),
-        ([(5, 1, [3])], [(5, 1, "wood")], {}),
-        ([(5, 1, [None])], [], {}),
-        ([(5, 1, [3])], [], {"intervals": "many"}),
-        ([(1 << 70, 1, [3])], [], {}),
-    ],
-)
+    [([(5, 1, [-3])], [], {}), ([(5, 1, [3])], [(5, 1, "wood")], {}), ([(5, 1, [None])], [], {}),
+     ([(5, 1, [3])], [], {"intervals": "many"}), ([(1 << 70, 1, [3])], [], {})],
+)  # fmt: skip
 def test_garbage_is_refused_by_name(
-    tmp_path: Path,
-    rows: list[Row],
-    touches: list[tuple[int, int, str]],
-    changed: dict[str, Cell],
+    tmp_path: Path, rows: list[Row], touches: list[tuple[int, int, str]], changed: dict[str, Cell]
 ) -> None:
     write(tmp_path, rows, touches, **changed)
     with pytest.raises(TlbcostError, match=r"7\.0\.tsv: "):
@@ -365,14 +356,10 @@ def test_hot_pages_are_split_where_something_is_wrong_with_placement() -> None:
 
 @pytest.mark.parametrize(
     ("whole", "interleave", "migrate"),
-    [
-        (Score(0.9, 0.36), True, False),
-        (Score(0.9, 0.35), False, False),
-        (Score(0.79, 0.35), False, True),
-        (Score(0.80, 0.35), False, False),
-        (Score(1.0, 0.9), False, False),
-    ],
-)
+    [(Score(0.9, 0.36), True, False), (Score(0.9, 0.35), False, False),
+     (Score(0.79, 0.35), False, True), (Score(0.80, 0.35), False, False),
+     (Score(1.0, 0.9), False, False)],
+)  # fmt: skip
 def test_thresholds_of_carrefour(whole: Score, interleave: bool, migrate: bool) -> None:
     decided = carrefour.decide((), whole, None, None)
     assert (decided.interleave, decided.migrate) == (interleave, migrate)

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from builders import report
 from builders.answer import MACHINE, RUN, altered, estimated
-from builders.tree import SCHEMAS
+from builders.counted import OUTCOME
+from builders.tree import fails, printed, there, valid
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.words import placement_sentence
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.units import Interval
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Split
 from tlbcost.numa.locality import NodePlacement, Score
@@ -26,10 +24,8 @@ from tlbcost.numa.placement import HotPages, Nodes
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, PlacementSample
 from tlbcost.numa.report import print_study, worded
 from tlbcost.numa.study import Directions, SizeFigures, Study, conclude
-from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.run import Simulation
 
-SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 BASE, HUGE = 4096, 2097152
 BEFORE, AFTER = Score(0.88, 0.001), Score(0.64, 0.59)
 PLAN = {"l2_bytes": 1 << 20, "l3_share_bytes": 2 << 20, "caches_source": "of this machine"}
@@ -119,16 +115,12 @@ KINDS = (
 
 
 def text_of(study: Study) -> str:
-    file = io.StringIO()
-    print_study(worded(study), file, details=True)
-    return file.getvalue()
+    return printed(print_study, worded(study), details=True)
 
 
 @pytest.mark.parametrize("study", [STUDY, UNPRICED, REAL, *KINDS])
 def test_a_summary_fits_a_screen_and_begins_with_the_verdict(study: Study) -> None:
-    file = io.StringIO()
-    print_study(worded(study), file, details=False)
-    lines = file.getvalue().splitlines()
+    lines = printed(print_study, worded(study), details=False).splitlines()
     assert len(lines) <= 24
     assert lines[0].startswith("2 MiB pages by first touch on ")
     assert any(line.startswith("Carrefour-LP would ") for line in lines[:4])
@@ -136,8 +128,7 @@ def test_a_summary_fits_a_screen_and_begins_with_the_verdict(study: Study) -> No
 
 @pytest.mark.parametrize("study", [STUDY, UNPRICED, REAL, *KINDS])
 def test_reports_fit_and_follow_the_schema(study: Study) -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(to_json(worded(study))), SCHEMA)
+    valid(to_json(worded(study)), "numa")
     assert all(len(line) <= 80 for line in text_of(study).splitlines())
 
 
@@ -173,18 +164,12 @@ def test_real_memory_is_shown_by_node() -> None:
 
 @pytest.mark.parametrize(
     ("study", "words"),
-    list(
-        zip(
-            KINDS,
-            (
-                "split all shared huge pages",
-                "keep the huge pages, and interleave them",
-                "keep the huge pages, and move them",
-                "leave the huge pages as they are",
-            ),
-            strict=True,
-        )
-    ),
+    [
+        (KINDS[0], "split all shared huge pages"),
+        (KINDS[1], "keep the huge pages, and interleave them"),
+        (KINDS[2], "keep the huge pages, and move them"),
+        (KINDS[3], "leave the huge pages as they are"),
+    ],
 )
 def test_each_decision_has_its_sentence(study: Study, words: str) -> None:
     assert words in " ".join(text_of(study).split())
@@ -200,8 +185,7 @@ def test_an_estimate_says_both_effects() -> None:
     shown = estimated()
     gain = replace(shown.gain, expected_fraction=Interval(0.15, 0.10, 0.2), verdict="worth_trying")
     both = altered(shown, gain=gain, placed=placed)
-    sentence = placement_sentence(both)
-    assert sentence is not None
+    sentence = there(placement_sentence(both))
     assert sentence.startswith(
         "But on 4 NUMA nodes (of this machine): faster by translation, slower by placement "
         "(local accesses 25 % to 26 %, imbalance 8.0 % to 52 %)."
@@ -209,12 +193,9 @@ def test_an_estimate_says_both_effects() -> None:
     assert placement_sentence(shown) is None
     text = report.text_of(both, details=False)
     assert "faster by translation, slower by placement" in " ".join(text.split())
-    schema = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
     for made in (both, shown):
-        jsonschema.validate(json.loads(to_json(estimate_document(made))), schema)
-    placement = estimate_document(both).placement
-    assert placement is not None
-    assert placement.direction == "slower"
+        valid(to_json(estimate_document(made)), "estimate")
+    assert there(estimate_document(both).placement).direction == "slower"
 
 
 def test_what_stays_in_the_caches_cannot_be_placed() -> None:
@@ -224,10 +205,8 @@ def test_what_stays_in_the_caches_cannot_be_placed() -> None:
         *[np.array([1])] * 2, np.array([0]),
     )  # fmt: skip
     plan = PlacementPlan(l2_bytes=1 << 20, l3_share_bytes=2 << 20, caches_source="made up")
-    outcome = Outcome(RUN, "", None, 0, None, None)
-    with pytest.raises(TlbcostError, match=r"nothing to place: .* 1 MiB and 2 MiB") as raised:
+    with fails(r"nothing to place: .* 1 MiB and 2 MiB", CANNOT_MEASURE):
         conclude(
-            MACHINE, ["x"], RUN, Simulation((), outcome), (image,), plan, Nodes(4, "assumed"),
+            MACHINE, ["x"], RUN, Simulation((), OUTCOME), (image,), plan, Nodes(4, "assumed"),
             "blocks", None, "made up", None,
         )  # fmt: skip
-    assert raised.value.exit_code == CANNOT_MEASURE

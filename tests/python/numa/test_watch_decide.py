@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
+from builders.tree import there
 from tlbcost.numa.locality import Score
 from tlbcost.numa.placement import Ints
 from tlbcost.numa.watch.decide import Action, Thresholds, Verdict, WatchConditions, decide
@@ -42,16 +43,8 @@ class Process:
     ) -> ThreadWindow:
         """Accesses to these offsets, as often as each is named."""
         seen, counts = np.unique(pages, return_counts=True)
-        l2 = None if walks is None else 10000
-        return ThreadWindow(
-            at_s,
-            node,
-            node,
-            FIRST + seen,
-            counts,
-            l2,
-            None if walks is None else int(walks * 10000),
-        )
+        l2 = (None, None) if walks is None else (10000, int(walks * 10000))
+        return ThreadWindow(at_s, node, node, FIRST + seen, counts, *l2)
 
     def evidence(self, windows: list[ThreadWindow]) -> PageEvidence:
         page = pages_of(windows)
@@ -228,9 +221,7 @@ def test_chance_is_no_reason_to_split(rounds: int) -> None:
     """Where everybody reads everywhere, few samples make each page look as if it had an owner."""
     process = Process.of([i % 4 for i in range(64)])
     evidence = process.evidence(graph(process, 0, rounds=rounds))
-    naive = evidence.score(np.asarray(evidence.accesses.argmax(axis=1))).local_fraction
-    assert naive is not None
-    assert naive > 0.5
+    assert there(evidence.score(np.asarray(evidence.accesses.argmax(axis=1))).local_fraction) > 0.5
     assert evidence.lar_split().least_gain < LIMITS.split_gain
     assert evidence.lar_split().value == pytest.approx(0.25, abs=0.08)
 
@@ -270,27 +261,23 @@ def test_page_walks_promote() -> None:
     windows = parts(process, 0, walks=0.08)
     assert walk_fraction(windows) == pytest.approx(0.08)
     least = least_walk_fraction(windows)
-    regions = np.arange(FIRST // FOLD, FIRST // FOLD + 8)
-    result = verdict(process, windows, least_walk_fraction=least, promotable=tuple(regions))
+    regions = range(FIRST // FOLD, FIRST // FOLD + 8)
+    known = {"least_walk_fraction": least, "promotable": tuple(regions)}
+    result = verdict(process, windows, **known)
     assert kinds(result) == ["promote"]
     assert list(result.actions[0].regions) == list(regions)
-    known = {"least_walk_fraction": least, "promotable": tuple(regions)}
     assert kinds(verdict(process, windows, huge_allowed=False, **known)) == [
         "allocate_huge", "promote",
     ]  # fmt: skip
     # What was split here is not made huge again by the other component.
-    kept = {int(region) for region in regions}
-    assert kinds(verdict(process, windows, kept_split=kept, **known)) == []
+    assert kinds(verdict(process, windows, kept_split=set(regions), **known)) == []
 
 
 def test_few_page_walks_promote_nothing() -> None:
     process = Process.of([0, 1, 2, 3], huge=False)
     windows = parts(process, 0, walks=0.04)
-    regions = np.array([FIRST // FOLD])
-    least = least_walk_fraction(windows)
-    assert (
-        kinds(verdict(process, windows, least_walk_fraction=least, promotable=tuple(regions))) == []
-    )
+    known = {"least_walk_fraction": least_walk_fraction(windows), "promotable": (FIRST // FOLD,)}
+    assert kinds(verdict(process, windows, **known)) == []
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.04, []), (0.05, ["allocate_huge"])])
@@ -333,8 +320,7 @@ def test_what_does_not_help_is_taken_back_after_its_pages_rested_and_not_tried_a
     feedback = Feedback(LIMITS)
     feedback.begin(split([5, 6], [1, 1], [0]), Score(0.6, 0.1), {5: 0, 6: 2}, 100.0)
     assert feedback.judge(Score(0.62, 0.1), 4, 104.0) is None
-    undone = feedback.judge(Score(0.62, 0.1), 8, 110.0)
-    assert undone is not None
+    undone = there(feedback.judge(Score(0.62, 0.1), 8, 110.0))
     assert [action.kind for action in undone] == ["migrate", "allocate_huge", "promote"]
     assert dict(zip(undone[0].pages, undone[0].to, strict=True)) == {5: 0, 6: 2}
     assert list(undone[2].regions) == [0]

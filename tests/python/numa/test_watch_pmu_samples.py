@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from builders.tree import there
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.profile import Sample
 from tlbcost.numa.watch import sources
@@ -40,9 +41,8 @@ def subject() -> Iterator[tuple[subprocess.Popen[str], int]]:
         pytest.skip("perf is not installed")
     words = [sys.executable, "-c", SUBJECT]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         try:
-            yield process, int(process.stdout.readline()) // PAGE
+            yield process, int(there(process.stdout).readline()) // PAGE
         finally:
             process.kill()
 
@@ -64,8 +64,7 @@ def test_samples_of_the_kernel_become_windows(subject: tuple[subprocess.Popen[st
     seen = sum(int(window.counts.sum()) for window in windows)
     assert source.cost.samples >= seen > 64
     assert source.cost.samples_ns > 0
-    assert source.dram_per_us is not None
-    assert source.dram_per_us > 0
+    assert there(source.dram_per_us) > 0
 
 
 def test_nodes_that_are_assumed_are_left_open(subject: tuple[subprocess.Popen[str], int]) -> None:
@@ -129,8 +128,7 @@ def test_sampling_keeps_within_what_it_may_cost(made_up: PmuSamples) -> None:
     [("amd64_fam17h_zen2", "ibs"), ("snb", "pebs"), ("skx", "pebs"), ("hsw", "pebs")],
 )
 def test_cpus_have_an_event(pmu: str, kind: str) -> None:
-    event = memory_event(load_pmu(pmu))
-    assert event is not None
+    event = there(memory_event(load_pmu(pmu)))
     assert event.kind == kind
     assert event.memory_only == (pmu in ("skx", "hsw"))
 

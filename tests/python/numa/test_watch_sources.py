@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from builders.memory import huge_kib
-from builders.tree import TREE
+from builders.tree import TREE, there
 from tlbcost.common.errors import TlbcostError
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.watch import kernel, process
@@ -87,9 +87,7 @@ def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Pope
     assert huge_regions(process, page[inside], FOLD, PAGE).all()
     assert (nodes_of(process, page[inside], PAGE) == 0).all()
     assert promotable(memory, page[inside] // FOLD, FOLD * PAGE)
-    walks = walk_fraction(windows)
-    assert walks is not None
-    assert 0 <= walks < 0.5
+    assert 0 <= there(walk_fraction(windows)) < 0.5
     assert source.cost.windows == len(windows)
     assert source.cost.paused_ns > 0
 
@@ -187,24 +185,21 @@ def action(kind: Kind, pages: list[int], to: list[int], regions: list[int]) -> A
     return Action(kind, "", np.array(pages), np.array(to), np.array(regions, dtype=np.int64))
 
 
-def test_a_page_is_where_it_is_used_most(assumed: AssumedPlaces) -> None:
-    assert nodes(assumed) == [1, 1, 1, 2, 3]
+SPLIT, JOINED = action("split", [0], [0], [0]), action("promote", [], [], [0])
 
 
-def test_a_huge_page_moves_whole(assumed: AssumedPlaces) -> None:
-    assumed.suppose(action("migrate", [0, 4096], [2, 0], []))
-    assert nodes(assumed) == [2, 2, 2, 2, 0]
-
-
-def test_pieces_move_alone_and_the_rest_stays(assumed: AssumedPlaces) -> None:
-    assumed.suppose(action("split", [0], [0], [0]))
-    assert nodes(assumed) == [0, 1, 1, 2, 3]
-
-
-def test_what_is_made_huge_again_is_whole(assumed: AssumedPlaces) -> None:
-    assumed.suppose(action("split", [0], [0], [0]))
-    assumed.suppose(action("promote", [], [], [0]))
-    assert nodes(assumed) == [1, 1, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("supposed", "expected"),
+    [((), [1, 1, 1, 2, 3]), ((action("migrate", [0, 4096], [2, 0], []),), [2, 2, 2, 2, 0]),
+     ((SPLIT,), [0, 1, 1, 2, 3]), ((SPLIT, JOINED), [1, 1, 1, 2, 3])],
+    ids=["used most", "moved whole", "pieces move alone and the rest stays", "huge again is whole"],
+)  # fmt: skip
+def test_where_pages_are_supposed_to_be(
+    assumed: AssumedPlaces, supposed: tuple[Action, ...], expected: list[int]
+) -> None:
+    for each in supposed:
+        assumed.suppose(each)
+    assert nodes(assumed) == expected
 
 
 def test_no_windows_have_no_pages(assumed: AssumedPlaces) -> None:

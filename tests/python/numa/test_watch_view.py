@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
-from builders.tree import TREE, needs_gnuplot
+from builders.tree import TREE, needs_gnuplot, printed, valid
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.numa.locality import Score
@@ -31,15 +28,9 @@ from tlbcost.system.machine import current_machine
 
 def interval(at_s: float, figures: Figures) -> WatchInterval:
     return WatchInterval(
-        at_s=at_s,
-        windows=8,
-        samples=900,
-        figures=figures,
-        walk_fraction=0.02,
-        fault_fraction=None,
-        huge_bytes=2 << 20,
-        reason="hot huge pages",
-    )
+        at_s=at_s, windows=8, samples=900, figures=figures, walk_fraction=0.02, fault_fraction=None,
+        huge_bytes=2 << 20, reason="hot huge pages",
+    )  # fmt: skip
 
 
 HOT = Figures(
@@ -49,64 +40,34 @@ EVEN = Figures(
     now=Score(0.7, 0.02), moved_fraction=0.7, split_fraction=0.7, hot_pages=0, shared_pages=0
 )
 SPLIT = Done(
-    at_s=4.0,
-    kind="split_hot",
-    would=False,
-    taken_back=False,
-    reason="more than 6.0 % of the accesses go to each",
-    pages=384,
-    regions=1,
-    moved_pages=380,
-    done_regions=1,
-    refused={"Device or resource busy": 4},
-    failed=None,
-    time_ns=3_800_000,
-)
+    at_s=4.0, kind="split_hot", would=False, taken_back=False,
+    reason="more than 6.0 % of the accesses go to each", pages=384, regions=1, moved_pages=380,
+    done_regions=1, refused={"Device or resource busy": 4}, failed=None, time_ns=3_800_000,
+)  # fmt: skip
 EFFECT = Effect(
-    at_s=4.0,
-    kinds=("stop_huge", "split_hot"),
-    before=Score(0.7, 0.6),
-    after=Score(0.7, 0.02),
-    helped=True,
+    at_s=4.0, kinds=("stop_huge", "split_hot"), before=HOT.now, after=EVEN.now, helped=True
 )
 
 
 def document(**others: object) -> WatchDocument:
     values: dict[str, object] = {
-        "tlbcost_version": "0",
-        "date": "2026-01-01T00:00:00Z",
-        "machine": current_machine(),
-        "pid": 7,
-        "nodes": 4,
-        "assumed": False,
-        "applied": True,
-        "interval_s": 1.0,
-        "watched_s": 9.0,
-        "ended": "the time is over",
-        "source": "copies",
-        "l2_bytes": 1 << 20,
-        "l3_share_bytes": 0,
-        "cost": SamplingCost(windows=8, own_ns=20, process_ns=1000),
-        "overhead_fraction": 0.02,
-        "thresholds": Thresholds(),
-        "intervals": (interval(3.0, HOT), interval(9.0, EVEN)),
-        "actions": (SPLIT,),
-        "effects": (EFFECT,),
-        "left_alone": 4,
-        "notes": ("a note",),
-    }
+        "tlbcost_version": "0", "date": "2026-01-01T00:00:00Z", "machine": current_machine(),
+        "pid": 7, "nodes": 4, "assumed": False, "applied": True, "interval_s": 1.0,
+        "watched_s": 9.0, "ended": "the time is over", "source": "copies", "l2_bytes": 1 << 20,
+        "l3_share_bytes": 0, "cost": SamplingCost(windows=8, own_ns=20, process_ns=1000),
+        "overhead_fraction": 0.02, "thresholds": Thresholds(),
+        "intervals": (interval(3.0, HOT), interval(9.0, EVEN)), "actions": (SPLIT,),
+        "effects": (EFFECT,), "left_alone": 4, "notes": ("a note",),
+    }  # fmt: skip
     return WatchDocument(**(values | others))  # type: ignore[arg-type]
 
 
 def summary(of: WatchDocument) -> str:
-    file = io.StringIO()
-    print_summary(of, file)
-    return " ".join(file.getvalue().split())
+    return " ".join(printed(print_summary, of).split())
 
 
 def test_the_document_is_of_its_schema() -> None:
-    schema = json.loads((TREE / "data/schema/numa-watch.schema.json").read_text())
-    jsonschema.validate(json.loads(to_json(document())), schema)
+    valid(to_json(document()), "numa-watch")
 
 
 def test_the_summary_says_what_was_wrong_done_and_changed() -> None:

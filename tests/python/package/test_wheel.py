@@ -56,14 +56,9 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A pip of its own would take longer than all that is installed by it.
     venv.create(folder)
     _pip(
-        Path(sys.executable),
-        "--python",
-        str(folder),
-        "install",
-        "--quiet",
-        "--no-compile",
+        Path(sys.executable), "--python", str(folder), "install", "--quiet", "--no-compile",
         str(wheel),
-    )
+    )  # fmt: skip
     return folder
 
 

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
 
-import jsonschema
 import msgspec
 import pytest
 from builders.answer import MACHINE
 from builders.page_times import full, timed, times
-from builders.tree import SCHEMAS, TREE, needs_gnuplot
+from builders.tree import TREE, needs_gnuplot, printed, there, valid
 from msgspec.structs import replace
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common import formats
@@ -32,8 +30,6 @@ from tlbcost.pagesizes.document import (
 from tlbcost.pagesizes.published import GIB, PATTERNS, published, ratio_of
 from tlbcost.pagesizes.runner import PageTimes, read_run
 
-SCHEMA = json.loads((SCHEMAS / "pagesizes.schema.json").read_text(encoding="utf-8"))
-
 
 def report(result: PageTimes) -> PageSizesDocument:
     return replace(
@@ -43,16 +39,15 @@ def report(result: PageTimes) -> PageSizesDocument:
 
 
 def test_the_report_has_the_articles_table() -> None:
-    text = io.StringIO()
-    print_page_sizes(report(full()), text, details=True)
-    lines = text.getvalue().splitlines()
+    text = printed(print_page_sizes, report(full()), details=True)
+    lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     ratios = lines[next(i for i, line in enumerate(lines) if line.startswith("time over 4 KiB")) :]
     assert ratios[1].split() == [
         "2", "a", "chunk", "in", "each", "GiB", "2.82", "(2.67-3.00)", "NA", "0.82", "0.59",
     ]  # fmt: skip
     assert ratios[2].split()[-5:] == ["(0.33-0.38)", "0.19", "(0.17-0.22)", "0.34", "0.34"]
-    whole = " ".join(text.getvalue().split())
+    whole = " ".join(text.split())
     assert "NA 1 GiB, pattern 2: 5 pages of 1 GiB are needed at least" in whole
     assert "type: reserve more" in whole
     assert "NA 64 KiB: none here." in whole
@@ -61,12 +56,11 @@ def test_the_report_has_the_articles_table() -> None:
 
 
 def test_a_summary_begins_with_the_worst_and_the_best() -> None:
-    text = io.StringIO()
-    print_page_sizes(report(full()), text, details=False)
-    lines = text.getvalue().splitlines()
+    text = printed(print_page_sizes, report(full()), details=False)
+    lines = text.splitlines()
     assert len(lines) <= 24
     assert lines[0].startswith("Worst here: ")
-    assert "core cycles" not in text.getvalue()
+    assert "core cycles" not in text
 
 
 def test_what_may_be_noise_is_neither_worst_nor_best() -> None:
@@ -77,15 +71,14 @@ def test_what_may_be_noise_is_neither_worst_nor_best() -> None:
 
 
 def test_json_has_null_for_what_is_not_there() -> None:
-    document = json.loads(to_json(report(full())))
-    jsonschema.validate(document, SCHEMA)
+    document = valid(to_json(report(full())), "pagesizes")
     lacking = document["patterns"][0]["page_sizes"][2]
     assert lacking["cycles"] is None
     assert lacking["ratio"] is None
     assert lacking["runs"] == []
     assert lacking["missing"]["reason"].startswith("5 pages")
     assert document["patterns"][1]["page_sizes"][1]["ratio"]["value"] == pytest.approx(11 / 31)
-    jsonschema.validate(json.loads(to_json(report(times([])))), SCHEMA)
+    valid(to_json(report(times([]))), "pagesizes")
 
 
 def test_the_recorded_run_is_what_the_document_says() -> None:
@@ -94,8 +87,7 @@ def test_the_recorded_run_is_what_the_document_says() -> None:
     assert recorded
     for file in recorded:
         assert f"data/pagesizes/{file.name}" in text
-        document = json.loads(file.read_text(encoding="utf-8"))
-        jsonschema.validate(document, SCHEMA)
+        document = valid(file.read_text(encoding="utf-8"), "pagesizes")
         read = msgspec.json.decode(file.read_bytes(), type=PageSizesDocument)
         assert json.loads(to_json(read)) == document
         assert len(document["patterns"]) == len(PATTERNS)
@@ -126,16 +118,13 @@ def test_published_ratios_are_those_of_the_cycles() -> None:
     for number in range(1, 11):
         cycles = {f.page_bytes: f.cycles for f in figures if f.pattern == number}
         for size in (2 << 20, GIB):
-            known = ratio_of(figures, number, size)
-            assert known is not None
+            known = there(ratio_of(figures, number, size))
             assert known.ratio is not None
             above, below = cycles[size], cycles[4096]
             assert below is not None
             if above is not None:
                 assert known.ratio == pytest.approx(above / below, abs=0.011)
-    last = ratio_of(figures, 11, 2 << 20)
-    assert last is not None
-    assert last.ratio == pytest.approx(1 / 2.9, abs=0.001)
+    assert there(ratio_of(figures, 11, 2 << 20)).ratio == pytest.approx(1 / 2.9, abs=0.001)
 
 
 def calibration(entry_bytes: float | None) -> Calibration:
@@ -169,8 +158,7 @@ def test_a_ratio_is_of_runs_of_the_same_round() -> None:
     runs += [timed(r, 9, 2 << 20, ns) for r, ns in enumerate((5, 10, 20))]
     result = times(runs)
     assert result.ratio(9, 2 << 20) == Interval(0.5, 0.5, 0.5)
-    cycles = result.cost(9, 4096, lambda run: run.cycles)
-    assert cycles is not None
+    cycles = there(result.cost(9, 4096, lambda run: run.cycles))
     assert cycles.value == 40
     # In cycles: that the clock was slower in one of both runs is no cost of its pages.
     slow = [timed(r, 9, 2 << 20, 2 * each.ns / 2, 1.0) for r, each in enumerate(runs[:3])]

@@ -66,9 +66,7 @@ def test_sizes_take_turns_and_begin_with_another_one_each_round(
     assert not made.shortages
 
 
-def test_a_size_that_fails_is_not_tried_again_and_says_why(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_size_that_fails_is_not_tried_again_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
     made, fake = runner({2 << 20})
     found = made.run([pattern(9)], [BASE, HUGE], 3)

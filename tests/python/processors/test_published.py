@@ -159,28 +159,18 @@ def test_no_model_is_claimed_by_two_cores() -> None:
 
 @pytest.mark.parametrize(
     ("vendor", "family", "model", "expected"),
-    [
-        ("GenuineIntel", "6", "207", "emr"),
-        ("GenuineIntel", "6", "143", "spr"),
-        ("GenuineIntel", "6", "85", "skx"),
-        ("GenuineIntel", "6", "94", "skl"),
-        ("GenuineIntel", "6", "140", "tgl"),
-        ("GenuineIntel", "6", "126", "icl"),
-        ("GenuineIntel", "6", "42", "snb"),
-        ("GenuineIntel", "6", "15", "core2"),
-        ("GenuineIntel", "15", "4", None),
-        ("AuthenticAMD", "25", "33", "amd64_fam19h_zen3"),
-        ("AuthenticAMD", "25", "17", "amd64_fam19h_zen4"),
-        ("AuthenticAMD", "23", "49", "amd64_fam17h_zen2"),
-        ("AuthenticAMD", "26", "2", "amd64_fam1ah_zen5"),
-        ("0x41", "8", "0xd0c", "arm_n1"),
-        ("0x46", "8", "0x001", "arm_a64fx"),
-        ("IBM", None, "0x4e", "power9"),
-        ("GenuineIntel", "6", "9999", None),
-        ("GenuineIntel", "6", "what", None),
-        (None, "6", "207", None),
-    ],
-)
+    [("GenuineIntel", "6", "207", "emr"), ("GenuineIntel", "6", "143", "spr"),
+     ("GenuineIntel", "6", "85", "skx"), ("GenuineIntel", "6", "94", "skl"),
+     ("GenuineIntel", "6", "140", "tgl"), ("GenuineIntel", "6", "126", "icl"),
+     ("GenuineIntel", "6", "42", "snb"), ("GenuineIntel", "6", "15", "core2"),
+     ("GenuineIntel", "15", "4", None), ("AuthenticAMD", "25", "33", "amd64_fam19h_zen3"),
+     ("AuthenticAMD", "25", "17", "amd64_fam19h_zen4"),
+     ("AuthenticAMD", "23", "49", "amd64_fam17h_zen2"),
+     ("AuthenticAMD", "26", "2", "amd64_fam1ah_zen5"), ("0x41", "8", "0xd0c", "arm_n1"),
+     ("0x46", "8", "0x001", "arm_a64fx"), ("IBM", None, "0x4e", "power9"),
+     ("GenuineIntel", "6", "9999", None), ("GenuineIntel", "6", "what", None),
+     (None, "6", "207", None)],
+)  # fmt: skip
 def test_look_up(
     vendor: str | None, family: str | None, model: str | None, expected: str | None
 ) -> None:

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 from builders.answer import altered, estimated
 from builders.memory import SETTINGS, backed
 from builders.report import json_of, text_of
-from builders.tree import SCHEMAS
+from builders.tree import valid
 from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.answer.record import Estimate, Surroundings
 from tlbcost.attribution.document import Attribution, RegionShare, on_huge_bytes
@@ -25,7 +23,6 @@ from tlbcost.run.outcome import Run
 from tlbcost.system import hints, huge_pages
 from tlbcost.system.huge_pages import HugeSettings
 
-SCHEMA = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
 MIB = 1 << 20
 GLIBC = Malloc("glibc", "libc.so.6", "GLIBC_TUNABLES")
 RUN = Run(10**9, 9 * 10**8, 10**8, 1000, 0, 128 * MIB)
@@ -74,18 +71,14 @@ def test_memory_that_does_not_pay_or_is_there_already_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "changes", "first", "never"),
-    [
-        ({}, {}, "glibc-thp", "hugectl-heap"),
-        ({"thp": "always"}, {}, "glibc-top-pad", "glibc-thp"),
-        ({"thp": "never"}, {}, "glibc-thp", "madvise"),
-        ({"thp": None}, {}, "glibc-pool", "glibc-thp"),
-        ({}, {"glibc": (2, 31)}, "hugectl-heap", "glibc-thp"),
-        ({}, {"glibc": (2, 31), "hugectl": False}, "madvise", "hugectl-heap"),
-        ({}, {"glibc": (2, 34)}, "madvise", "hugectl-heap"),
-        ({}, {"glibc": None}, "madvise", "glibc-thp"),
-        ({"kernel": (5, 15)}, {}, "glibc-thp", "collapse"),
-    ],
-)
+    [({}, {}, "glibc-thp", "hugectl-heap"), ({"thp": "always"}, {}, "glibc-top-pad", "glibc-thp"),
+     ({"thp": "never"}, {}, "glibc-thp", "madvise"), ({"thp": None}, {}, "glibc-pool", "glibc-thp"),
+     ({}, {"glibc": (2, 31)}, "hugectl-heap", "glibc-thp"),
+     ({}, {"glibc": (2, 31), "hugectl": False}, "madvise", "hugectl-heap"),
+     ({}, {"glibc": (2, 34)}, "madvise", "hugectl-heap"),
+     ({}, {"glibc": None}, "madvise", "glibc-thp"),
+     ({"kernel": (5, 15)}, {}, "glibc-thp", "collapse")],
+)  # fmt: skip
 def test_a_heap_by_system(
     settings: dict[str, object], changes: dict[str, object], first: str, never: str
 ) -> None:
@@ -197,8 +190,7 @@ def reported(*regions: RegionShare) -> Estimate:
 
 def test_the_report_follows_its_schema_and_has_no_advice_where_nothing_is_to_gain() -> None:
     made = reported(region(), region("tmpfs", "/dev/shm/x", backed=backed()))
-    document = json.loads(json_of(made))
-    jsonschema.validate(document, SCHEMA)
+    document = valid(json_of(made), "estimate")
     assert [each["regions"][0]["name"] for each in document["what_to_do"]] == [
         "[heap]", "/dev/shm/x",
     ]  # fmt: skip
@@ -233,8 +225,7 @@ def test_what_samples_say_is_said_to_be_theirs() -> None:
     attribution = Attribution((sampled_region,), (), (), None, 0.0, source="samples of x")
     around = Surroundings(True, (2, 36), None, SETTINGS, hugectl=True)
     made = altered(estimated(), simulated=None, sampled=attribution, surroundings=around)
-    document = json.loads(json_of(made))
-    jsonschema.validate(document, SCHEMA)
+    document = valid(json_of(made), "estimate")
     assert document["attribution"]["source"] == "samples of x"
     assert document["what_to_do"][0]["remedies"]
     text = " ".join(text_of(made).split())

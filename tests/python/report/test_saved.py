@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from builders.answer import estimated, overlapped, process, rebuilt, simulated
 from builders.report import bare, json_of, made_up, text_of
+from builders.tree import printed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.answer.document import estimate_document
@@ -29,9 +30,7 @@ def test_a_saved_estimate_reads_the_same(name: str, tmp_path: Path) -> None:
     file.write_text(json_of(shown), encoding="utf-8")
     document = read_estimate(file)
     assert document == estimate_document(shown)
-    text = io.StringIO()
-    print_report(document, text, details=True)
-    assert text.getvalue() == text_of(shown)
+    assert printed(print_report, document, details=True) == text_of(shown)
 
 
 def test_an_estimate_from_before_newer_keys_still_reads(tmp_path: Path) -> None:
@@ -44,23 +43,18 @@ def test_an_estimate_from_before_newer_keys_still_reads(tmp_path: Path) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
     found = read_estimate(file)
     assert found.stalls is None
-    text = io.StringIO()
-    print_report(found, text, details=True)
-    assert "stopped 1 times, for 5 ns (median), 5 ns at most" in " ".join(text.getvalue().split())
+    text = printed(print_report, found, details=True)
+    assert "stopped 1 times, for 5 ns (median), 5 ns at most" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [
-        ("", "not an estimate"),
-        ("{", "not an estimate"),
-        ("[]", "not an estimate"),
-        ('{"schema": 1}', "not an estimate"),
-        ('{"schema": "tlbcost-trial-3"}', "not an estimate, but tlbcost-trial-3"),
-        ('{"schema": "tlbcost-estimate-3"}', "an estimate of version 3; this tlbcost reads"),
-        (json.dumps({"schema": SCHEMA}), "an estimate with a defect: Object missing required"),
-    ],
-)
+    [("", "not an estimate"), ("{", "not an estimate"), ("[]", "not an estimate"),
+     ('{"schema": 1}', "not an estimate"),
+     ('{"schema": "tlbcost-trial-3"}', "not an estimate, but tlbcost-trial-3"),
+     ('{"schema": "tlbcost-estimate-3"}', "an estimate of version 3; this tlbcost reads"),
+     (json.dumps({"schema": SCHEMA}), "an estimate with a defect: Object missing required")],
+)  # fmt: skip
 def test_other_files_are_refused(text: str, why: str, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text(text, encoding="utf-8")

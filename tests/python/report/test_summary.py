@@ -8,16 +8,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from builders.answer import (
-    MACHINE,
-    RUN,
-    altered,
-    estimated,
-    interval,
-    overlapped,
-    rebuilt,
-    stalls,
-)
+from builders.answer import MACHINE, RUN, altered, estimated, interval, overlapped, rebuilt, stalls
 from builders.report import advised, made_up, summary_of, text_of
 from hypothesis import given
 from hypothesis import strategies as st

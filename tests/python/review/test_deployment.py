@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders.review import HOSTILE, pooled, worth_it
+from builders.tree import there
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import Snippet, snippets
 
@@ -47,8 +48,7 @@ def test_what_has_no_variables_and_no_pool_has_no_lines() -> None:
 def test_values_are_quoted_by_each_files_rules() -> None:
     places = by_place(snippets(remedy(NAME=ODD), "cache", 1))
     (line,) = places["systemd"].text.splitlines()[1:]
-    quoted = re.fullmatch(r'Environment="NAME=(.*)"', line)
-    assert quoted is not None
+    quoted = there(re.fullmatch(r'Environment="NAME=(.*)"', line))
     # What systemd.syntax(7) and systemd.unit(5) undo.
     assert re.sub(r"\\(.)", r"\1", quoted[1]).replace("%%", "%") == ODD
     compose = yaml.safe_load(places["Compose"].text)
@@ -56,8 +56,7 @@ def test_values_are_quoted_by_each_files_rules() -> None:
     (variable,) = yaml.safe_load(places["Kubernetes"].text)["env"]
     assert variable["name"] == "NAME"
     assert variable["value"].replace("$$(", "$(") == ODD
-    docker = re.fullmatch(r'ENV NAME="(.*)"', places["Dockerfile"].text)
-    assert docker is not None
+    docker = there(re.fullmatch(r'ENV NAME="(.*)"', places["Dockerfile"].text))
     assert re.sub(r"\\(.)", r"\1", docker[1]) == ODD
 
 
@@ -106,13 +105,8 @@ def test_a_pool_of_large_pages() -> None:
 
 def test_a_shell_exports_the_value_as_it_is() -> None:
     text = by_place(snippets(remedy(NAME=ODD), "cache", 1))["shell"].text
-    done = subprocess.run(
-        ["/bin/sh", "-c", f'{text}\nprintf "%s" "$NAME"'],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == ODD
+    words = ["/bin/sh", "-c", f'{text}\nprintf "%s" "$NAME"']
+    assert subprocess.check_output(words, text=True) == ODD
 
 
 def test_each_has_its_documentation() -> None:

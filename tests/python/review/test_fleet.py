@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from builders.calibration import of_this_machine
 from builders.review import plan_of, result
+from builders.tree import fails, there
 from tlbcost.calibration.file import write_calibration
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.paths import version
@@ -194,17 +195,13 @@ def read(*words: str) -> Scheduler | None:
 
 def test_addresses() -> None:
     assert read() is None
-    found = read("--scheduler", "tls://[::1]:8786", "--tls-cert", "c")
-    assert found is not None
+    found = there(read("--scheduler", "tls://[::1]:8786", "--tls-cert", "c"))
     assert (found.protocol, found.host, found.port) == ("tls", "::1", 8786)
-    found = read("--scheduler", "tcp://build-1.example:1")
-    assert found is not None
+    found = there(read("--scheduler", "tcp://build-1.example:1"))
     assert (found.protocol, found.host, found.port) == ("tcp", "build-1.example", 1)
-    found = read("--scheduler", "127.0.0.1:1")
-    assert found is not None
+    found = there(read("--scheduler", "127.0.0.1:1"))
     assert found.address == "tcp://127.0.0.1:1"
-    found = read("--scheduler", "[2001:db8::1]:1", "--tls-cert", "c")
-    assert found is not None
+    found = there(read("--scheduler", "[2001:db8::1]:1", "--tls-cert", "c"))
     assert found.address == "tls://[2001:db8::1]:1"
 
 
@@ -220,18 +217,10 @@ def test_what_is_no_address(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("address", "refused"),
-    [
-        ("tcp://127.0.0.1:1", False),
-        ("tcp://127.8.0.1:1", False),
-        ("tcp://[::1]:1", False),
-        ("tcp://localhost:1", False),
-        ("tls://192.0.2.1:1", False),
-        ("tcp://192.0.2.1:1", True),
-        ("tcp://[2001:db8::1]:1", True),
-        ("tcp://partly:1", True),
-        ("tcp://unknown:1", True),
-    ],
-)
+    [("tcp://127.0.0.1:1", False), ("tcp://127.8.0.1:1", False), ("tcp://[::1]:1", False),
+     ("tcp://localhost:1", False), ("tls://192.0.2.1:1", False), ("tcp://192.0.2.1:1", True),
+     ("tcp://[2001:db8::1]:1", True), ("tcp://partly:1", True), ("tcp://unknown:1", True)],
+)  # fmt: skip
 def test_a_scheduler_that_others_reach_without_tls_is_refused(
     address: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,11 +235,9 @@ def test_a_scheduler_that_others_reach_without_tls_is_refused(
     if not refused:
         check_closed(Scheduler(address))
         return
-    with pytest.raises(TlbcostError, match=f"{re.escape(address)}: without TLS") as error:
+    with fails(f"{re.escape(address)}: without TLS", USAGE) as error:
         check_closed(Scheduler(address))
-    assert error.value.exit_code == USAGE
-    assert error.value.hint is not None
-    assert "--tls-ca-file FILE --tls-cert FILE" in error.value.hint
+    assert "--tls-ca-file FILE --tls-cert FILE" in there(error.value.hint)
 
 
 def test_nor_does_a_worker_listen_to_others_without_tls() -> None:
@@ -320,8 +307,7 @@ def test_the_command_that_repeats_it_has_the_plans_files(
         return msgspec.structs.replace(result("one", None), command=planned.command)
 
     monkeypatch.setattr(worker, "run_task", run)
-    found = reply(order(task, calibration(task), "key")).result
-    assert found is not None
+    found = there(reply(order(task, calibration(task), "key")).result)
     assert used == [calibration(task)]
     assert found.command[:4] == ("tlbcost", "estimate", "--calibration", task.machine.calibration)
     assert found.plan == task.plan
@@ -329,8 +315,7 @@ def test_the_command_that_repeats_it_has_the_plans_files(
 
 def test_what_is_not_on_the_host_is_the_services_failure(plan: Plan, task: Task) -> None:
     service = msgspec.structs.replace(plan.services[0], folder="/no/such")
-    found = reply(order(replace(task, service=service), None, "key")).result
-    assert found is not None
+    found = there(reply(order(replace(task, service=service), None, "key")).result)
     assert found.failure == "the worker's host has no folder /no/such"
 
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from builders.tree import needs_launcher
+from builders.tree import fails, needs_launcher, there
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run import launch
@@ -47,10 +47,8 @@ def test_only_the_first_run_is_heard(launcher: Launcher, capfd: pytest.CaptureFi
     [("exit 7", 7, "exited with 7"), ("kill -SEGV $$", 139, "killed by SIGSEGV")],
 )
 def test_failures_refuse_the_estimate(launcher: Launcher, text: str, code: int, words: str) -> None:
-    with pytest.raises(TlbcostError, match=words) as error:
+    with fails(words, code, "--ignore-failure"):
         sh(launcher, text, 3)
-    assert error.value.exit_code == code
-    assert "--ignore-failure" in str(error.value.hint)
 
 
 @needs_launcher
@@ -72,17 +70,15 @@ def test_what_cannot_be_repeated_is_reported(launcher: Launcher, tmp_path: Path)
 @needs_launcher
 def test_a_failing_preparation_is_our_failure(launcher: Launcher) -> None:
     launcher.prepare = "exit 4"
-    with pytest.raises(TlbcostError, match="prepare a run failed: exit code 4") as error:
+    with fails("prepare a run failed: exit code 4", 125):
         sh(launcher, "true")
-    assert error.value.exit_code == 125
 
 
 @needs_launcher
 def test_a_full_disk_is_our_failure(launcher: Launcher) -> None:
     launcher.folder = launcher.folder / "not-there"
-    with pytest.raises(TlbcostError, match="cannot time the program") as error:
+    with fails("cannot time the program", 125):
         sh(launcher, "true")
-    assert error.value.exit_code == 125
 
 
 @needs_launcher
@@ -137,8 +133,7 @@ def test_a_run_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
         words = [paths.libexec("tlbcost-run"), "--output", tmp_path / "run", "--"]
         program = ["sh", "-c", "echo; sleep 0.3; exit 7"]
         run = subprocess.Popen([*words, *program], stdout=subprocess.PIPE)
-        assert run.stdout is not None
-        run.stdout.readline()
+        there(run.stdout).readline()
         runs.append(run)
 
     runs: list[subprocess.Popen[bytes]] = []

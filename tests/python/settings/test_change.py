@@ -14,6 +14,8 @@ from tlbcost.system import huge_pages
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 MIB_2 = 2 << 20
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+DEAD = journal.Owner(2**22 + 1, 1, "tlbcost trial")
 
 
 @pytest.fixture
@@ -49,11 +51,11 @@ def test_put_back_in_reverse_after_an_exception(root: Path) -> None:
         settings.write(THP, "always")
         settings.write(THP, "never")
         assert settings.reserve(MIB_2, 3) == 3
-        assert get(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == "8"
+        assert get(root, POOL) == "8"
         assert [each.after for each in journal.read_journal()] == ["always", "never", "8"]
         fail()
     assert get(root, THP) == "madvise"
-    assert get(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == "5"
+    assert get(root, POOL) == "5"
     assert journal.read_journal() == []
 
 
@@ -63,7 +65,7 @@ def test_what_is_kept_stays_and_what_changes_later_is_put_back(root: Path) -> No
         settings.keep()
         settings.write(THP, "always")
     assert get(root, THP) == "madvise"
-    assert get(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") == "8"
+    assert get(root, POOL) == "8"
     assert [each.kept for each in journal.read_journal()] == [True]
 
 
@@ -114,20 +116,17 @@ def test_fewer_pages_than_asked_for(
 
 
 def test_a_change_killed_half_way_is_undone(root: Path) -> None:
-    file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
-    dead = journal.Owner(2**22 + 1, 1, "tlbcost trial")
     (root / "run/tlbcost").mkdir(parents=True)
-    journal.write_journal([journal.Change("write", file, "2", "9", dead)])
+    journal.write_journal([journal.Change("write", POOL, "2", "9", DEAD)])
     with system_settings():
-        assert get(root, file) == "2"
+        assert get(root, POOL) == "2"
 
 
 def test_a_journal_of_another_boot_is_void(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead = journal.Owner(2**22 + 1, 1, "tlbcost trial")
     (root / "run/tlbcost").mkdir(parents=True)
     with monkeypatch.context() as before:
         before.setattr(journal, "_boot_id", lambda: "another")
-        journal.write_journal([journal.Change("write", THP, "always", "madvise", dead, done=True)])
+        journal.write_journal([journal.Change("write", THP, "always", "madvise", DEAD, done=True)])
         assert len(journal.read_journal()) == 1
     with system_settings() as settings:
         assert not settings.found

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from builders.answer import GEOMETRY, MACHINE
 from builders.calibration import BASE, HUGE, cost, quick
+from builders.tree import there
 from tlbcost.calibration.records import Calibration, Cost, ReportedFigure
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Table
 from tlbcost.memory import frames, smaps
+from tlbcost.processors.published import Geometry
 from tlbcost.simulator import core
 from tlbcost.simulator.core import Conditions, Core, as_it_ran, core_for
 from tlbcost.system.machine import Machine
@@ -40,6 +42,7 @@ COSTS = (
     cost("walk_interval_ns", 5, BASE, None, 8192),
     cost("walk_interval_ns", 4, HUGE, None, 8192),
 )
+HALF_LIFE = (cost("l3_half_life_ns", 3e6, None, None, 65536),)
 KEPT = Core((("width", 4), ("l3-half-life-cycles", 1000), ("isolated-pages", 5)))
 PLAIN = Core((("width", 4),))
 CALIBRATION = replace(quick().calibration, costs=(cost("cycles_per_ns", 4, None),))
@@ -58,10 +61,10 @@ def calibrated(*without: str, costs: tuple[Cost, ...] = COSTS) -> Calibration:
     return Calibration(quick().calibration.machine, "2026-01-01", "0", 9.0, kept)
 
 
-def found(machine: Machine, *without: str) -> Core:
-    made = core_for(calibrated(*without), machine, GEOMETRY)
-    assert made is not None
-    return made
+def found(
+    machine: Machine, *without: str, geometry: Geometry = GEOMETRY, more: tuple[Cost, ...] = ()
+) -> Core:
+    return there(core_for(calibrated(*without, costs=COSTS + more), machine, geometry))
 
 
 def test_ns_become_cycles_of_the_calibration() -> None:
@@ -85,9 +88,7 @@ def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
     # Half-way from 25 to 100 ns, between 16 and 256 MiB.
     assert 16 << 20 < fields["l3-bytes"] < 256 << 20
     assert "l3-half-life-cycles" not in fields
-    more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
-    made = core_for(calibrated(costs=more), KNOWN, GEOMETRY)
-    assert made is not None
+    made = found(KNOWN, more=HALF_LIFE)
     fields = dict(made.fields)
     assert (fields["l3-bytes"], fields["l3-half-life-cycles"]) == (32 << 20, 12_000_000)
     assert made.notes == ()
@@ -120,9 +121,7 @@ def test_what_is_assumed_is_named() -> None:
 
 
 def test_walks_measured_at_once_stand_for_walkers() -> None:
-    more = (*COSTS, cost("walks_at_once", 2.9, BASE, None, 8192))
-    made = core_for(calibrated(costs=more), UNKNOWN, GEOMETRY)
-    assert made is not None
+    made = found(UNKNOWN, more=(cost("walks_at_once", 2.9, BASE, None, 8192),))
     assert dict(made.fields)["walkers"] == 3
 
 
@@ -151,10 +150,7 @@ def test_without_intervals_of_walks_a_walker_is_busy_with_its_reads() -> None:
 
 
 def test_under_a_hypervisor_the_host_is_read_too() -> None:
-    whole = core_for(calibrated(), GUEST, GEOMETRY)
-    pieces = core_for(calibrated(), GUEST, SPLINTERED)
-    assert whole is not None
-    assert pieces is not None
+    whole, pieces = found(GUEST), found(GUEST, geometry=SPLINTERED)
     assert dict(whole.fields)["host-shift"] == 21
     assert dict(pieces.fields)["host-shift"] == 12
     # Two reads share what the walks leave: of either page size, the smaller.
@@ -165,32 +161,26 @@ def test_under_a_hypervisor_the_host_is_read_too() -> None:
 
 
 def test_what_was_seen_when_the_program_ran_replaces_what_was_before() -> None:
-    more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
-    made = core_for(calibrated(costs=more), GUEST, SPLINTERED)
-    assert made is not None
+    known = calibrated(costs=COSTS + HALF_LIFE)
+    made = found(GUEST, geometry=SPLINTERED, more=HALF_LIFE)
     assert ",l3-half-life-cycles=12000000," in made.option
-    ran = as_it_ran(made, calibrated(costs=more), [1e6, 2.5e6, 2e9], 77)
+    ran = as_it_ran(made, known, [1e6, 2.5e6, 2e9], 77)
     # Cycles, as many as one field takes.
     assert f",l3-half-life-cycles=4000000:10000000:{(1 << 32) - 1}," in ran.option
     assert ran.option.endswith("isolated-pages=77")
-    assert as_it_ran(made, calibrated(costs=more), [], None) == made
+    assert as_it_ran(made, known, [], None) == made
     # A core without these fields is not given any.
     plain = found(KNOWN)
-    assert as_it_ran(plain, calibrated(costs=more), [1e6], 77) == plain
+    assert as_it_ran(plain, known, [1e6], 77) == plain
 
 
 def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pieces = core_for(calibrated(), GUEST, SPLINTERED)
-    assert pieces is not None
-    assert dict(pieces.fields)["isolated-pages"] == 1234
-    whole = core_for(calibrated(), GUEST, GEOMETRY)
-    assert whole is not None
-    assert "isolated-pages" not in dict(whole.fields)
+    assert dict(found(GUEST, geometry=SPLINTERED).fields)["isolated-pages"] == 1234
+    assert "isolated-pages" not in dict(found(GUEST).fields)
     monkeypatch.setattr(core, "isolated_pages", lambda: None)
-    unseen = core_for(calibrated(), GUEST, SPLINTERED)
-    assert unseen is not None
+    unseen = found(GUEST, geometry=SPLINTERED)
     assert any("root may look" in note for note in unseen.notes)
 
 
@@ -220,8 +210,7 @@ def test_how_long_lines_stay_is_measured_each_time() -> None:
     assert 2 <= len(seen.l3_half_lives_ns) <= 8
     assert all(0 < ns <= 32e6 for ns in seen.l3_half_lives_ns)
     assert seen.notes == ()
-    core = seen.core_then(None)
-    assert core is not None
+    core = there(seen.core_then(None))
     kept = dict(core.fields)["l3-half-life-cycles"]
     assert isinstance(kept, tuple)
     assert len(kept) == len(seen.l3_half_lives_ns)
@@ -230,8 +219,7 @@ def test_how_long_lines_stay_is_measured_each_time() -> None:
 def test_no_more_are_used_than_a_core_takes() -> None:
     seen = looked_at(KEPT, times=0)
     seen.l3_half_lives_ns += [1e6 * (i + 1) for i in range(50)]
-    core = seen.core_then(9)
-    assert core is not None
+    core = there(seen.core_then(9))
     kept = dict(core.fields)["l3-half-life-cycles"]
     assert isinstance(kept, tuple)
     # Of the first as of the last.
@@ -288,9 +276,7 @@ def test_frames_of_a_process_are_those_of_its_own_memory() -> None:
     if isolated is None:
         pytest.skip("only root may see frames")
     assert 0 <= isolated <= pages // mmap.PAGESIZE
-    nothing = frames.entries_of(os.getpid(), [])
-    assert nothing is not None
-    assert nothing.isolated() is None
+    assert there(frames.entries_of(os.getpid(), [])).isolated() is None
 
 
 def test_a_process_that_ended_has_no_frames() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders.tree import there
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.calibration.records import Calibration, Cost
@@ -77,8 +78,7 @@ def test_measurement_contradicts() -> None:
 
 
 def test_odd_measured_size_is_modelled_in_whole_sets() -> None:
-    stlb = geometry_for(calibration(SKYLAKE, stlb_4=1111), SKYLAKE, M2).base.stlb
-    assert stlb is not None
+    stlb = there(geometry_for(calibration(SKYLAKE, stlb_4=1111), SKYLAKE, M2).base.stlb)
     sets = stlb.entries // stlb.ways
     assert sets & (sets - 1) == 0
     assert abs(stlb.entries - 1111) <= 0.05 * 1111
@@ -105,8 +105,7 @@ def test_a_level_that_holds_no_huge_pages() -> None:
 
 def test_measured_huge_second_level_wins_over_published_absence() -> None:
     geometry = geometry_for(calibration(SANDY_BRIDGE, stlb_2048=512), SANDY_BRIDGE, M2)
-    assert geometry.huge.stlb is not None
-    assert geometry.huge.stlb.entries == 512
+    assert there(geometry.huge.stlb).entries == 512
 
 
 def test_ways_that_are_not_published_are_announced() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders.answer import GEOMETRY
-from builders.tree import needs_launcher
+from builders.tree import fails, needs_launcher, script, there
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
@@ -58,17 +58,16 @@ def fake(folder: Path, counts: str, *, log: str = "", end: str = "") -> Path:
     """A simulator that takes the real one's options, writes `counts`, and runs the program."""
     (folder / "made.tsv").write_text(counts)
     (folder / "made.log").write_text(log)
-    path = folder / "valgrind"
-    path.write_text(
+    return script(
+        folder,
         "#!/bin/bash\n"
         "while [[ $1 == --* ]]; do case $1 in --counts-dir=*) d=${1#*=};; esac; shift; done\n"
         'printf "%s\\n" "$VALGRIND_LIB" >"$d/lib"\n'
         f'[[ -s {folder}/made.tsv ]] && cp {folder}/made.tsv "$d/counts.100.0.tsv"\n'
         f'cp {folder}/made.log "$d/log.100"\n'
-        f'{end}\n"$@"\n'
+        f'{end}\n"$@"\n',
+        "valgrind",
     )
-    path.chmod(0o755)
-    return path
 
 
 def run(launcher: Launcher, valgrind: Path, *argv: str, native: Outcome = NATIVE) -> Simulation:
@@ -126,8 +125,7 @@ def test_valgrind_s_folder_is_named_without_a_blank(
 def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:
     result = run(launcher, fake(tmp_path, table()))
     (process,) = result.processes
-    assert process.counts is not None
-    assert process.counts[4096, "load"] == SideCounts(10, 4, 6)
+    assert there(process.counts)[4096, "load"] == SideCounts(10, 4, 6)
     assert (process.pid, process.threads, process.program) == (100, 2, "/bin/app")
     assert process.touched == Touched(50, 3, 20)
     assert result.outcome.code == 0
@@ -169,30 +167,31 @@ def test_garbage_is_refused_by_name(tmp_path: Path, row: str) -> None:
         read_counts(tmp_path)
 
 
-def test_counting_nothing_is_not_a_result(launcher: Launcher, tmp_path: Path) -> None:
-    log = "==9== Startup\n==9== valgrind: cannot start tool\n==9== \n"
-    with pytest.raises(TlbcostError, match=r"counted nothing.*cannot start tool") as error:
-        run(launcher, fake(tmp_path, "", log=log))
-    assert error.value.exit_code == 125
+BROKEN = "--7-- VALGRIND INTERNAL ERROR: Valgrind received a signal 8 (SIGFPE) - exiting"
+CANNOT_START = "==9== Startup\n==9== valgrind: cannot start tool\n==9== \n"
 
 
-def test_counts_of_zero_are_not_a_result(launcher: Launcher, tmp_path: Path) -> None:
-    zeros = "4096\tfetch\t0\t0\t0\n# end: 1\n"
-    with pytest.raises(TlbcostError, match="counted nothing"):
-        run(launcher, fake(tmp_path, table(rows=zeros)))
+@pytest.mark.parametrize(
+    ("counts", "log", "end", "words"),
+    [
+        ("", CANNOT_START, "", r"counted nothing.*cannot start tool"),
+        (table(rows="4096\tfetch\t0\t0\t0\n# end: 1\n"), "", "", "counted nothing"),
+        (table(), AVX512, "exit 132", "AVX-512"),
+        (table(), BROKEN, "kill -FPE $$", r"crashed in .*signal 8"),
+        (table(), "", "kill -KILL $$", "killed by SIGKILL; natively"),
+    ],
+    ids=["no counts", "counts of zero", "a child met AVX-512", "it broke down", "killed here only"],
+)
+def test_what_gives_no_estimate(
+    launcher: Launcher, tmp_path: Path, counts: str, log: str, end: str, words: str
+) -> None:
+    with fails(words, 125):
+        run(launcher, fake(tmp_path, counts, log=log, end=end))
 
 
 def test_avx512_is_named_with_its_function(launcher: Launcher, tmp_path: Path) -> None:
     valgrind = fake(tmp_path, table(), log=AVX512, end="kill -ILL $$")
-    with pytest.raises(TlbcostError, match=r"AVX-512.*add_all \(sum.c:5\)") as error:
-        run(launcher, valgrind)
-    assert error.value.exit_code == 125
-    assert "x86-64-v3" in str(error.value.hint)
-
-
-def test_a_child_that_met_avx512_counts_too(launcher: Launcher, tmp_path: Path) -> None:
-    valgrind = fake(tmp_path, table(), log=AVX512, end="exit 132")
-    with pytest.raises(TlbcostError, match="AVX-512"):
+    with fails(r"AVX-512.*add_all \(sum.c:5\)", 125, "x86-64-v3"):
         run(launcher, valgrind)
 
 
@@ -210,8 +209,7 @@ def test_libc_s_own_avx512_has_its_own_hint(launcher: Launcher, tmp_path: Path) 
 
 
 def test_other_instructions_are_not_called_avx512() -> None:
-    bad = find_bad_instruction(["nothing", AVX512.replace("0x62 0xF1", "0xF 0x4")])
-    assert bad is not None
+    bad = there(find_bad_instruction(["nothing", AVX512.replace("0x62 0xF1", "0xF 0x4")]))
     assert bad.instruction_bytes.startswith("0f 04")
     assert bad.kind == "an instruction"
     assert find_bad_instruction(["==1== all well"]) is None
@@ -240,19 +238,6 @@ def test_another_exit_code_is_kept_for_the_caveat(launcher: Launcher, tmp_path: 
     assert result.outcome.code == 3
 
 
-def test_a_simulator_that_breaks_down_gives_no_estimate(launcher: Launcher, tmp_path: Path) -> None:
-    log = "--7-- VALGRIND INTERNAL ERROR: Valgrind received a signal 8 (SIGFPE) - exiting"
-    with pytest.raises(TlbcostError, match=r"crashed in .*signal 8") as error:
-        run(launcher, fake(tmp_path, table(), log=log, end="kill -FPE $$"))
-    assert error.value.exit_code == 125
-
-
-def test_killed_in_the_simulation_only(launcher: Launcher, tmp_path: Path) -> None:
-    with pytest.raises(TlbcostError, match="killed by SIGKILL; natively") as error:
-        run(launcher, fake(tmp_path, table(), end="kill -KILL $$"))
-    assert error.value.exit_code == 125
-
-
 def test_the_memory_limit_of_the_simulation_is_named(
     launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,25 +248,21 @@ def test_the_memory_limit_of_the_simulation_is_named(
 
 
 def test_valgrind_that_cannot_start(launcher: Launcher, tmp_path: Path) -> None:
-    with pytest.raises(TlbcostError, match="cannot run") as error:
+    with fails("cannot run", 4):
         run(launcher, tmp_path / "no-valgrind")
-    assert error.value.exit_code == 4
 
 
 def test_valgrind_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TlbcostError, match="not installed") as error:
+    with fails("not installed", 4, "valgrind"):
         find_valgrind()
-    assert error.value.exit_code == 4
-    assert "valgrind" in str(error.value.hint)
 
 
 def test_simulator_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(fake(tmp_path, "").parent))
     monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path)
-    with pytest.raises(TlbcostError, match="not built") as error:
+    with fails("not built", 4):
         find_valgrind()
-    assert error.value.exit_code == 4
 
 
 def test_debian_s_wrapper_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -290,7 +271,5 @@ def test_debian_s_wrapper_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "tlbsim-amd64-linux").touch()
     monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path)
     assert find_valgrind() == wrapper
-    real = tmp_path / "valgrind.bin"
-    real.write_text("#!/bin/sh\n")
-    real.chmod(0o755)
+    real = script(tmp_path, "#!/bin/sh\n", "valgrind.bin")
     assert find_valgrind() == real

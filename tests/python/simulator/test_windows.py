@@ -64,14 +64,10 @@ def test_a_short_image_has_references_and_no_windows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "unfinished",
-    [
-        text(state="running", rows=[], references=None),
-        text(state="running"),
-        text().partition("# end")[0],
-        text().replace("# end: 2", "# end: 3"),
-        text().partition("thread\t")[0],
-    ],
-)
+    [text(state="running", rows=[], references=None), text(state="running"),
+     text().partition("# end")[0], text().replace("# end: 2", "# end: 3"),
+     text().partition("thread\t")[0]],
+)  # fmt: skip
 def test_what_an_unfinished_image_stands_for_is_not_known(tmp_path: Path, unfinished: str) -> None:
     put(tmp_path, unfinished)
     (image,) = read_windows(tmp_path)
@@ -80,23 +76,13 @@ def test_what_an_unfinished_image_stands_for_is_not_known(tmp_path: Path, unfini
 
 @pytest.mark.parametrize(
     "garbage",
-    [
-        "garbage",
-        text().replace("windows 1", "windows 9"),
-        text().replace("base_cycles", "cycles"),
-        text().replace("345678", "many"),
-        text().replace("345678", "-3"),
-        text().replace("345678", "NA"),
-        text(rows=[(1, 400_000, 100_000, 0, 301_234)]),
-        text(rows=[(1, 400_000, 100_000, 345_678, 0)]),
-        text().replace("\t345678", ""),
-        text(references=None),
-        text(references="1e9"),
-        text(pid="x"),
-        text().replace("# core", "# cure"),
-        text().replace("# state", "# condition"),
-    ],
-)
+    ["garbage", text().replace("windows 1", "windows 9"), text().replace("base_cycles", "cycles"),
+     text().replace("345678", "many"), text().replace("345678", "-3"),
+     text().replace("345678", "NA"), text(rows=[(1, 400_000, 100_000, 0, 301_234)]),
+     text(rows=[(1, 400_000, 100_000, 345_678, 0)]), text().replace("\t345678", ""),
+     text(references=None), text(references="1e9"), text(pid="x"),
+     text().replace("# core", "# cure"), text().replace("# state", "# condition")],
+)  # fmt: skip
 def test_garbage_is_refused_by_name(tmp_path: Path, garbage: str) -> None:
     put(tmp_path, garbage)
     with pytest.raises(TlbcostError, match=r"windows\.7\.0\.tsv") as error:

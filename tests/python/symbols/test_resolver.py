@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders.tree import TREE
+from builders.tree import TREE, fails, there
 from tlbcost.common.errors import TlbcostError
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
 from tlbcost.symbols.region import region_of
@@ -30,17 +30,14 @@ def build(folder: Path, *options: str) -> Path:
         pytest.skip("no C compiler")
     source, program = folder / "p.c", folder / "p"
     source.write_text(SOURCE, encoding="utf-8")
-    subprocess.run(
-        ["cc", "-O1", "-Wl,--build-id=sha1", *options, "-o", str(program), str(source)], check=True
-    )
+    words = ["cc", "-O1", "-Wl,--build-id=sha1", *options, "-o", str(program), str(source)]
+    subprocess.run(words, check=True)
     return program
 
 
 def places(program: Path) -> dict[str, tuple[int, int]]:
     """File offset and size of each function, as readelf and the program's segments tell."""
-    text = subprocess.run(
-        ["readelf", "-lsW", str(program)], check=True, capture_output=True, text=True
-    ).stdout
+    text = subprocess.check_output(["readelf", "-lsW", str(program)], text=True)
     loads, found = [], {}
     for line in text.splitlines():
         words = line.split()
@@ -86,9 +83,7 @@ def test_symbols_kept_apart_are_found_by_build_id(
 ) -> None:
     program = build(tmp_path)
     where = places(program)
-    notes = subprocess.run(
-        ["readelf", "-n", str(program)], check=True, capture_output=True, text=True
-    ).stdout
+    notes = subprocess.check_output(["readelf", "-n", str(program)], text=True)
     build_id = notes.split("Build ID: ")[1].split()[0]
     debug = tmp_path / build_id[:2] / f"{build_id[2:]}.debug"
     debug.parent.mkdir()
@@ -116,15 +111,9 @@ def test_a_cut_file_never_breaks(tmp_path: Path) -> None:
 
 
 def test_of_aliases_the_global_one_without_underscores_is_shown() -> None:
-    table = SymbolTable(
-        [
-            Symbol(100, 10, "__libc_malloc", 0),
-            Symbol(100, 10, "malloc", 0),
-            Symbol(100, 10, "a", 2),
-            Symbol(100, 10, "cfree", 1),
-            Symbol(300, 0, "open_ended", 0),
-        ]
-    )
+    names = (("__libc_malloc", 0), ("malloc", 0), ("a", 2), ("cfree", 1))
+    same = [Symbol(100, 10, *each) for each in names]
+    table = SymbolTable([*same, Symbol(300, 0, "open_ended", 0)])
     assert [table.find(address) for address in (99, 100, 109, 110, 300, 10**6)] == [
         None, "malloc", "malloc", None, "open_ended", "open_ended",
     ]  # fmt: skip
@@ -206,8 +195,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def symbols(program: Path) -> dict[str, int]:
     """Addresses, which these small programs have as offsets, too."""
-    done = subprocess.run(("nm", "-C", program), check=True, capture_output=True, text=True)
-    rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+    text = subprocess.check_output(("nm", "-C", program), text=True)
+    rows = [line.split(maxsplit=2) for line in text.splitlines()]
     return {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
 
 
@@ -259,10 +248,8 @@ def test_what_is_not_found_is_said_with_what_comes_near(
     program: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str, hint: str
 ) -> None:
     monkeypatch.chdir(program.parent)
-    with pytest.raises(TlbcostError, match=message) as raised:
+    with fails(message, 2, hint):
         region_of(text, program)
-    assert raised.value.exit_code == 2
-    assert hint in (raised.value.hint or "")
 
 
 def test_a_function_that_the_processor_decides_has_to_be_named(tmp_path: Path) -> None:
@@ -287,18 +274,14 @@ def test_a_function_that_the_processor_decides_has_to_be_named(tmp_path: Path) -
 NOBODY = 2**31 - 2
 
 
-def test_a_file_that_is_still_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pid", "later"), [(os.getpid(), 0), (NOBODY, 0), (NOBODY, 1)],
+    ids=["still there", "its process has ended", "it was replaced"],
+)  # fmt: skip
+def test_a_file_is_recognised_by_its_name(tmp_path: Path, pid: int, later: int) -> None:
     own = tmp_path / "library"
     own.touch()
-    assert mapped_file(os.getpid(), str(own), own.stat().st_ino, 0, 4096) == str(own)
-    # The process has ended.
-    assert mapped_file(NOBODY, str(own), own.stat().st_ino, 0, 4096) == str(own)
-
-
-def test_one_that_was_replaced_is_recognised_by_its_name(tmp_path: Path) -> None:
-    own = tmp_path / "library"
-    own.touch()
-    assert mapped_file(NOBODY, str(own), own.stat().st_ino + 1, 0, 4096) == str(own)
+    assert mapped_file(pid, str(own), own.stat().st_ino + later, 0, 4096) == str(own)
 
 
 @pytest.fixture
@@ -313,8 +296,7 @@ def elsewhere(tmp_path: Path) -> Iterator[int]:
     with subprocess.Popen(
         [unshare, "--mount", "sh", "-c", script, "sh", str(files)], stdout=subprocess.PIPE
     ) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() != b"ready\n":
+        if there(process.stdout).readline() != b"ready\n":
             pytest.skip("no mount namespaces here")
         yield process.pid
         process.kill()

@@ -25,6 +25,7 @@ from tlbcost.system.machine import (
 
 CLOCK = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 THP = "sys/kernel/mm/transparent_hugepage"
+VIRTIO = "sys/bus/virtio/devices/virtio0"
 INTEL = """processor\t: 0
 vendor_id\t: GenuineIntel
 cpu family\t: 6
@@ -117,16 +118,12 @@ def test_an_empty_machine_tells_nothing(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("files", "name"),
-    [
-        ({"sys/hypervisor/type": "xen\n"}, "xen"),
-        ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "kvm"),
-        ({"sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, "kvm"),
-        ({"sys/class/dmi/id/product_name": "VMware Virtual Platform\n"}, "vmware"),
-        ({"sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n"}, "hyperv"),
-        ({CLOCK: "tsc kvm-clock\n"}, "kvm"),
-        ({}, "unknown"),
-    ],
-)
+    [({"sys/hypervisor/type": "xen\n"}, "xen"), ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "kvm"),
+     ({"sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, "kvm"),
+     ({"sys/class/dmi/id/product_name": "VMware Virtual Platform\n"}, "vmware"),
+     ({"sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n"}, "hyperv"),
+     ({CLOCK: "tsc kvm-clock\n"}, "kvm"), ({}, "unknown")],
+)  # fmt: skip
 def test_hypervisors(root: Path, files: dict[str, str], name: str) -> None:
     put(root, "proc/cpuinfo", INTEL.replace("fpu vme", "fpu hypervisor"))
     for path, text in files.items():
@@ -163,57 +160,34 @@ def test_page_sizes_are_those_of_both_kinds_of_huge_pages(root: Path) -> None:
     assert larger_page_bytes() == [64 << 10, 2 << 20, 1 << 30]
 
 
-def test_counters_that_are_not_there_are_not_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_counters_that_are_not_there_are_not_zero(root: Path) -> None:
     assert huge_pages.mthp_bytes() is None
     assert huge_pages.fallbacks() is None
-    folder = tmp_path / "sys/kernel/mm/transparent_hugepage"
-    (folder / "hugepages-64kB/stats").mkdir(parents=True)
-    (folder / "hpage_pmd_size").write_text("2097152\n")
+    (root / THP / "hugepages-64kB/stats").mkdir(parents=True)
+    put(root, f"{THP}/hpage_pmd_size", "2097152\n")
     assert huge_pages.mthp_bytes() is None
-    (folder / "hugepages-64kB/stats/nr_anon").write_text("3\n")
+    put(root, f"{THP}/hugepages-64kB/stats/nr_anon", "3\n")
     assert huge_pages.mthp_bytes() == {65536: 3 * 65536}
     assert huge_pages.grown({65536: 65536}, huge_pages.mthp_bytes()) == {65536: 2 * 65536}
 
 
-def machine(root: Path, cgroups: str, mounts: str, files: dict[str, str]) -> None:
-    (root / "proc/self").mkdir(parents=True)
-    (root / "proc/self/cgroup").write_text(cgroups)
-    (root / "proc/self/mountinfo").write_text(mounts)
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(
-        tmp_path,
-        "4:memory:/a/b\n0::/\n",
-        "30 20 0:26 / /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory\n",
-        {
-            "sys/fs/cgroup/memory/a/b/memory.oom_control": "oom_kill_disable 0\noom_kill 2\n",
-            "sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "9223372036854771712\n",
-            "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "419430400\n",
-        },
-    )
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_version_1(root: Path) -> None:
+    mount = "30 20 0:26 / /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory\n"
+    folder = "sys/fs/cgroup/memory/a"
+    put(root, "proc/self/cgroup", "4:memory:/a/b\n0::/\n")
+    put(root, "proc/self/mountinfo", mount)
+    put(root, f"{folder}/b/memory.oom_control", "oom_kill_disable 0\noom_kill 2\n")
+    put(root, f"{folder}/b/memory.limit_in_bytes", "9223372036854771712\n")
+    put(root, f"{folder}/memory.limit_in_bytes", "419430400\n")
     assert process.memory_limit() == process.MemoryLimit(2, 400 << 20)
 
 
-def test_version_2_in_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(
-        tmp_path,
-        "0::/docker/x/job\n",
-        "30 20 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
-        {
-            "sys/fs/cgroup/job/memory.events": "low 0\noom 1\noom_kill 1\n",
-            "sys/fs/cgroup/job/memory.max": "max\n",
-        },
-    )
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_version_2_in_a_container(root: Path) -> None:
+    mount = "30 20 0:26 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
+    put(root, "proc/self/cgroup", "0::/docker/x/job\n")
+    put(root, "proc/self/mountinfo", mount)
+    put(root, "sys/fs/cgroup/job/memory.events", "low 0\noom 1\noom_kill 1\n")
+    put(root, "sys/fs/cgroup/job/memory.max", "max\n")
     assert process.memory_limit() == process.MemoryLimit(1, None)
 
 
@@ -224,17 +198,15 @@ Node 1, zone   Normal   4822   2767   1940   7752   3962   2905    721    267   
 """
 
 
-def test_huge_pages_free_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_huge_pages_free_in_one_piece(root: Path) -> None:
     assert huge_pages.whole_free(2 << 20) is None
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/buddyinfo").write_text(BUDDIES)
+    put(root, "proc/buddyinfo", BUDDIES)
     if mmap.PAGESIZE == 4096:
         assert huge_pages.whole_free(2 << 20) == 2 + 2 * 752 + 160 + 2 * 843
 
 
-def test_no_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+@pytest.mark.usefixtures("root")
+def test_no_cgroups() -> None:
     assert process.memory_limit() == process.MemoryLimit(None, None)
 
 
@@ -300,46 +272,27 @@ def test_the_names_of_qemus_own_cpus() -> None:
 
 @pytest.mark.parametrize(
     ("device", "features", "reports"),
-    [
-        ("0x0005\n", "0110010110\n", True),
-        ("0x0005\n", "0110000110\n", False),
-        ("0x0002\n", "0110010110\n", False),
-        ("0x0005\n", "01\n", False),
-        ("garbage\n", "0110010110\n", False),
-    ],
-)
+    [("0x0005\n", "0110010110\n", True), ("0x0005\n", "0110000110\n", False),
+     ("0x0002\n", "0110010110\n", False), ("0x0005\n", "01\n", False),
+     ("garbage\n", "0110010110\n", False)],
+)  # fmt: skip
 def test_free_page_reporting_is_a_feature_of_the_balloon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, features: str, reports: bool
+    root: Path, device: str, features: str, reports: bool
 ) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    folder = tmp_path / "sys/bus/virtio/devices/virtio0"
-    folder.mkdir(parents=True)
-    (folder / "device").write_text(device)
-    (folder / "features").write_text(features)
+    put(root, f"{VIRTIO}/device", device)
+    put(root, f"{VIRTIO}/features", features)
     assert reports_free_pages() is reports
 
 
 @pytest.mark.parametrize(("order", "reports"), [("9", True), ("10", False), ("garbage", True)])
-def test_larger_blocks_alone_are_no_huge_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, reports: bool
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    folder = tmp_path / "sys/bus/virtio/devices/virtio0"
-    folder.mkdir(parents=True)
-    (folder / "device").write_text("0x0005\n")
-    (folder / "features").write_text("0110010110\n")
-    for name, text in (
-        ("module/page_reporting/parameters/page_reporting_order", order),
-        ("kernel/mm/transparent_hugepage/hpage_pmd_size", str(4096 << 9)),
-    ):
-        path = tmp_path / "sys" / name
-        path.parent.mkdir(parents=True)
-        path.write_text(f"{text}\n")
+def test_larger_blocks_alone_are_no_huge_pages(root: Path, order: str, reports: bool) -> None:
+    put(root, f"{VIRTIO}/device", "0x0005\n")
+    put(root, f"{VIRTIO}/features", "0110010110\n")
+    put(root, "sys/module/page_reporting/parameters/page_reporting_order", f"{order}\n")
+    put(root, f"{THP}/hpage_pmd_size", f"{4096 << 9}\n")
     assert reports_free_pages() is reports
 
 
-def test_a_machine_without_virtio_reports_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+@pytest.mark.usefixtures("root")
+def test_a_machine_without_virtio_reports_none() -> None:
     assert reports_free_pages() is False

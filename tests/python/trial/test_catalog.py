@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builders.tree import fails
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.measured.catalog import auto, named
 from tlbcost.measured.method import base_environment
@@ -168,9 +169,8 @@ def test_settings_that_are_so_already_need_no_root(system: System) -> None:
     system.user(root=False)
     method = named("thp")
     assert method.needs_root
-    with pytest.raises(TlbcostError, match=r"thp needs always in .*/enabled") as caught:
+    with fails(r"thp needs always in .*/enabled", CANNOT_MEASURE):
         method.check()
-    assert caught.value.exit_code == CANNOT_MEASURE
     settings = FakeSettings()
     method.prepare(settings, RUN)  # type: ignore[arg-type]
     assert [asked[0] for asked in settings.asked] == ["write"]
@@ -203,10 +203,8 @@ def test_what_traces_programs_names_what_works_on_other_cpus(
 ) -> None:
     system.thp("madvise")
     monkeypatch.setattr(thp_program, "is_here", lambda: False)
-    with pytest.raises(TlbcostError, match=r"cannot try run-thp.*on x86-64 only") as error:
+    with fails(r"cannot try run-thp.*on x86-64 only", CANNOT_MEASURE, "--with glibc-thp"):
         named("run-thp")
-    assert error.value.exit_code == CANNOT_MEASURE
-    assert "--with glibc-thp" in (error.value.hint or "")
 
 
 def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
@@ -219,9 +217,8 @@ def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
     system.thp("always")
     assert auto(RUN)[0].name == "thp"
     system.thp("never")
-    with pytest.raises(TlbcostError, match="no method works without root") as caught:
+    with fails("no method works without root", CANNOT_MEASURE):
         auto(RUN)
-    assert caught.value.exit_code == CANNOT_MEASURE
 
 
 def test_a_switch_of_the_environment_is_a_method(system: System) -> None:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 from builders.answer import MACHINE, estimated
-from builders.tree import GOLDEN, SCHEMAS
+from builders.tree import GOLDEN, fails, printed, there, valid
 from builders.trial import BASE, METHOD, MIB, backing, made_trials, pair
 from tlbcost.__main__ import main
 from tlbcost.accuracy.record import read_record
@@ -184,9 +183,8 @@ def test_the_runs_of_a_pair_take_turns_and_change_places(
 def test_a_program_that_fails_on_huge_pages_is_reported(launcher: Launcher) -> None:
     method = replace(METHOD, environment={"HUGE": "1"}, pool_bytes=None)
     argv = ["sh", "-c", 'test -z "$HUGE" || { echo no such page >&2; exit 3; }']
-    with pytest.raises(TlbcostError, match="on huge pages by a-method: no such page") as caught:
+    with fails("on huge pages by a-method: no such page", 3):
         run_trial(launcher, argv, Path("/bin/sh"), method, 3, None)
-    assert caught.value.exit_code == 3
 
 
 def test_a_pool_that_runs_out_is_reported(launcher: Launcher) -> None:
@@ -239,9 +237,7 @@ def test_the_table_is_a_record(tmp_path: Path) -> None:
 
 
 def text_of(report: ProgramTrials) -> str:
-    file = io.StringIO()
-    print_trials(report, file, details=True)
-    return file.getvalue()
+    return printed(print_trials, report, details=True)
 
 
 def test_hyperfines_readers_read_the_runs() -> None:
@@ -261,11 +257,9 @@ def test_the_share_is_the_median_of_the_pairs() -> None:
     trial = judge(METHOD, tuple(pair(w, user=1 - w) for w in (0.9, 0.7, 0.8, 0.75, 0.85)))
     assert trial.proven
     assert trial.why_not is None
-    assert trial.measured_fraction is not None
-    assert trial.measured_fraction.value == pytest.approx(0.2)
-    assert (trial.measured_fraction.low, trial.measured_fraction.high) == pytest.approx((0.1, 0.3))
-    assert trial.measured_user_fraction is not None
-    assert trial.measured_user_fraction.value == pytest.approx(0.2)
+    found = there(trial.measured_fraction)
+    assert (found.low, found.value, found.high) == pytest.approx((0.1, 0.2, 0.3))
+    assert there(trial.measured_user_fraction).value == pytest.approx(0.2)
     assert trial.measured_system_fraction == Interval(0, 0, 0)
     assert trial.difference_proven
 
@@ -281,8 +275,7 @@ def test_half_of_the_memory_must_be_on_huge_pages() -> None:
     trial = judge(METHOD, (pair(0.5, 0.49),) * 5)
     assert not trial.proven
     assert trial.measured_fraction is None
-    assert trial.why_not is not None
-    assert "131 MiB of the 256 MiB that a-method should reach stayed" in trial.why_not
+    assert "131 MiB of the 256 MiB that a-method should reach stayed" in there(trial.why_not)
     shown = text_of(made_trials(trial))
     assert "huge pages not proven" in shown
     assert "50 %" not in shown
@@ -291,8 +284,7 @@ def test_half_of_the_memory_must_be_on_huge_pages() -> None:
 
 def test_runs_that_did_not_get_huge_pages_are_left_out() -> None:
     trial = judge(METHOD, (pair(0.8),) * 3 + (pair(0.1, 0.0),) * 2)
-    assert trial.measured_fraction is not None
-    assert trial.measured_fraction.value == pytest.approx(0.2)
+    assert there(trial.measured_fraction).value == pytest.approx(0.2)
     assert (len(trial.pairs), len(trial.proven_pairs)) == (5, 3)
     assert any(note.startswith("2 of 5 pairs are left out") for note in trial.notes)
     assert not judge(METHOD, (pair(0.8),) * (MIN_PAIRS - 1) + (pair(0.8, 0.0),)).proven
@@ -376,10 +368,7 @@ def test_of_methods_that_save_alike_the_one_with_the_least_memory_is_best() -> N
 def test_json_follows_its_schema(estimate: PredictedGain | None) -> None:
     unproven = judge(METHOD, (pair(0.8, None), pair(0.8, 0.1), pair(0.8, 0.1)))
     report = made_trials(judge(METHOD, (pair(0.8),) * 5), unproven, estimate=estimate)
-    document = json.loads(to_json(trial_document(report)))
-    schema = json.loads((SCHEMAS / "trial.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
+    document = valid(to_json(trial_document(report)), "trial")
     first, second = document["trials"]
     assert first["measured_fraction"]["value"] == pytest.approx(0.2)
     assert second["measured_fraction"] is None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders.record import TWO, record, text_of
+from builders.tree import printed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.validation.session import (
     StreamResult,
@@ -61,9 +62,8 @@ def test_a_rate_of_nothing_has_no_change() -> None:
 
 def test_an_unproven_stream_shows_no_figures() -> None:
     unproven = replace(TWO.programs[0], excluded="0 B of 1 GiB")
-    text = io.StringIO()
-    print_stream(StreamResult("STREAM", unproven, ()), text, details=True)
-    assert text.getvalue() == "STREAM: no result: 0 B of 1 GiB\n"
+    text = printed(print_stream, StreamResult("STREAM", unproven, ()), details=True)
+    assert text == "STREAM: no result: 0 B of 1 GiB\n"
 
 
 def test_suite_commands_name_programs_that_can_be_found() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders.samples import BASE, curve, step_at, table
 from builders.synthetic import Outcome, draw_machine, measure_twice
+from builders.tree import there
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, settle, ways
 from tlbcost.calibration.analysis.samples import Curve, find_steps, is_steep, read_samples
 from tlbcost.common.bootstrap import median, ratio
@@ -81,8 +82,7 @@ def knee(entries: float) -> Knee:
 
 def test_a_knee_is_confirmed_where_it_is_found_again() -> None:
     verdict = confirm(knee(66), steps((64, 2.0)))
-    assert verdict.entries is not None
-    assert verdict.entries.value == pytest.approx(65, rel=0.1)
+    assert there(verdict.entries).value == pytest.approx(65, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,7 @@ def test_packed_chains_in_base_pages_do_not_hide_the_second_level() -> None:
     paid = 2.0 * np.clip(1 - 16 / (curve.lines * 192 / 4096), 0, None)
     levels = find_levels(Curve(curve.lines, curve.deltas - paid), None, 192 / 4096)
     assert levels.first is not None
-    assert levels.second is not None
-    assert levels.second.value == pytest.approx(600, rel=0.12)
+    assert there(levels.second).value == pytest.approx(600, rel=0.12)
 
 
 def test_medians_and_ratios_have_intervals_around_them() -> None:

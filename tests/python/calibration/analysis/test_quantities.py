@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders.samples import (
@@ -24,6 +26,7 @@ from builders.samples import (
     value,
     values,
 )
+from builders.tree import there
 from tlbcost.calibration.analysis.levels import find_levels
 from tlbcost.calibration.analysis.quantities import analyse, candidates
 from tlbcost.calibration.analysis.samples import Curve
@@ -38,8 +41,7 @@ from tlbcost.common.units import Interval
 def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
     analysis = measured_twice(dtlb=dtlb, stlb=stlb)
     for quantity, entries in (("dtlb_entries", dtlb), ("stlb_entries", stlb)):
-        interval = value(analysis, quantity)
-        assert interval is not None
+        interval = there(value(analysis, quantity))
         assert abs(interval.value / entries - 1) < 0.1
         assert interval.low <= entries <= interval.high
 
@@ -47,23 +49,17 @@ def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
 def test_costs_are_found() -> None:
     analysis = measured_twice()
     for access in ("serial", "overlapped"):
-        hit, walk = (
-            value(analysis, "stlb_hit_ns", BASE, access),
-            value(analysis, "walk_ns", BASE, access, 8192),
-        )
-        assert hit is not None
-        assert walk is not None
-        assert hit.value == pytest.approx(2.3, abs=0.15)
+        hit = value(analysis, "stlb_hit_ns", BASE, access)
+        walk = there(value(analysis, "walk_ns", BASE, access, 8192))
+        assert there(hit).value == pytest.approx(2.3, abs=0.15)
         assert walk.value == pytest.approx(18, abs=0.5)
-    fault = value(analysis, "fault_ns")
-    assert fault is not None
+    fault = there(value(analysis, "fault_ns"))
     assert 500 <= fault.low <= fault.value <= fault.high <= 512
 
 
 @pytest.mark.parametrize("entry", [None, BASE])
 def test_what_packed_chains_pay_is_added_back(entry: int | None) -> None:
-    walk = value(measured_twice(entry=entry), "walk_ns", BASE, "serial", 16384)
-    assert walk is not None
+    walk = there(value(measured_twice(entry=entry), "walk_ns", BASE, "serial", 16384))
     # Without it: 2.3 * (1 - 96 / 768) less.
     assert walk.value == pytest.approx(18, abs=0.5)
 
@@ -72,8 +68,7 @@ def test_one_entry_covers_what_the_hypervisor_backs() -> None:
     whole, splintered = measured_twice(), measured_twice(entry=BASE)
     assert value(whole, "tlb_entry_bytes", HUGE) == Interval(HUGE, HUGE, HUGE)
     assert value(splintered, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
-    walk = value(splintered, "walk_ns", HUGE, "serial", 8192)
-    assert walk is not None
+    walk = there(value(splintered, "walk_ns", HUGE, "serial", 8192))
     assert walk.value == pytest.approx(10, abs=1)
     assert any("hypervisor" in note for note in splintered.notes)
     assert not any("hypervisor" in note for note in whole.notes)
@@ -90,14 +85,10 @@ def test_no_step_gives_no_number(noise: float) -> None:
 
 def test_a_single_level_has_no_second_one() -> None:
     analysis = measured_twice(dtlb=64, stlb=64, hit=0, walk=20)
-    entries = value(analysis, "dtlb_entries")
-    assert entries is not None
-    assert entries.value == pytest.approx(64, rel=0.1)
+    assert there(value(analysis, "dtlb_entries")).value == pytest.approx(64, rel=0.1)
     assert value(analysis, "stlb_entries") is None
     assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
-    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
-    assert walk is not None
-    assert walk.value == pytest.approx(20, abs=1)
+    assert there(value(analysis, "walk_ns", BASE, "serial", 8192)).value == pytest.approx(20, abs=1)
 
 
 def test_a_short_ladder_does_not_invent_a_second_level() -> None:
@@ -124,8 +115,7 @@ def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
            for row in second.rows]  # fmt: skip
     both = Table("y", second.header, SAMPLES.columns, (*second.rows, *odd), True)
     analysis = analyse([first], [both])
-    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
-    assert walk is not None
+    walk = there(value(analysis, "walk_ns", BASE, "serial", 8192))
     assert walk.low <= 18.2
     assert walk.high >= 19.8
     assert not any(cost.pages == 8000 for cost in analysis.costs)
@@ -137,14 +127,10 @@ def test_recorded_samples(name: str) -> None:
     analysis = recorded(name)
     dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
     hit = value(analysis, "stlb_hit_ns", BASE, "serial")
-    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
-    assert dtlb is not None
-    assert stlb is not None
-    assert hit is not None
-    assert walk is not None
-    assert dtlb.value == pytest.approx(96, rel=0.1)
-    assert stlb.value == pytest.approx(2048, rel=0.12)
-    assert 1.8 < hit.value < 3
+    walk = there(value(analysis, "walk_ns", BASE, "serial", 8192))
+    assert there(dtlb).value == pytest.approx(96, rel=0.1)
+    assert there(stlb).value == pytest.approx(2048, rel=0.12)
+    assert 1.8 < there(hit).value < 3
     assert 12 < walk.value < 40
     assert analysis.unsettled == ()
 
@@ -156,22 +142,17 @@ def test_the_rest_of_a_recorded_machine() -> None:
     for quantity, published in (("l1d_bytes", 48 << 10), ("l2_bytes", 2 << 20),
                                 ("itlb_entries", 256), ("dtlb_ways", 6),
                                 ("stlb_ways", 16)):  # fmt: skip
-        interval = found[quantity]
-        assert interval is not None
+        interval = there(found[quantity])
         assert interval.value == pytest.approx(published, rel=0.1)
     for quantity, low, high in (("l1d_ns", 1, 2), ("l2_ns", 3, 7), ("l3_ns", 20, 40),
                                 ("itlb_miss_ns", 2, 6), ("cycles_per_ns", 3, 4),
                                 ("walks_at_once", 3, 8), ("unmap_ns", 20, 5000),
                                 ("walk_cache_regions", 24, 48),
                                 ("walk_cache_miss_ns", 3, 9)):  # fmt: skip
-        interval = found[quantity]
-        assert interval is not None
-        assert low < interval.value < high
+        assert low < there(found[quantity]).value < high
     for quantity in ("l3_bytes", "memory_ns", "dtlb_store_entries"):
         assert found[quantity] is None
-    reasons = ("l3_bytes: ", "memory_ns: ", "dtlb_store_entries: ")
-    for reason in reasons:
-        assert any(note.startswith(reason) for note in analysis.notes)
+        assert any(note.startswith(f"{quantity}: ") for note in analysis.notes)
     assert value(analysis, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
 
 
@@ -208,8 +189,7 @@ def stores(own: int, seed: int) -> Table:
 
 def test_a_store_tlb_of_its_own_is_found() -> None:
     (found,) = values(twice(lambda seed: stores(16, seed)), "dtlb_store_entries")
-    assert found is not None
-    assert found.value == pytest.approx(16, rel=0.1)
+    assert there(found).value == pytest.approx(16, rel=0.1)
 
 
 @pytest.mark.parametrize(("own", "reason"), [(64, "where loads do"), (9999, "show no step")])
@@ -229,10 +209,8 @@ def test_the_instruction_side() -> None:
     )
     (entries,), (miss,) = values(analysis, "itlb_entries"), values(analysis, "itlb_miss_ns")
     walks = values(analysis, "code_walk_ns")
-    assert entries is not None
-    assert miss is not None
-    assert entries.value == pytest.approx(128, rel=0.1)
-    assert miss.value == pytest.approx(2, abs=0.1)
+    assert there(entries).value == pytest.approx(128, rel=0.1)
+    assert there(miss).value == pytest.approx(2, abs=0.1)
     assert len(walks) > 3
     # What packed code pays for its own pages is added back: 384 of them at the end.
     assert all(walk is not None and 19.5 < walk.value < 23 for walk in walks)
@@ -266,8 +244,7 @@ def test_several_larger_page_sizes() -> None:
     ]
     base, medium, huge, giant = values(analysis, "dtlb_entries")
     assert base is not None
-    assert huge is not None
-    assert huge.value == pytest.approx(32, rel=0.1)
+    assert there(huge).value == pytest.approx(32, rel=0.1)
     assert (medium, giant) == (None, None)
     assert any("too few footprints were measured, 8 pages at most" in n for n in analysis.notes)
     assert any("the TLB holds 64 KiB pages as 4 KiB ones" in note for note in analysis.notes)
@@ -288,7 +265,7 @@ def test_page_sizes_that_cannot_be_had_are_reported_together() -> None:
     off = "pages of this size are off; echo madvise >/sys/hugepages-{}kB/enabled"
     header = {**table.header, "skipped_65536": off.format(64), "skipped_16384": off.format(16),
               "skipped_1073741824": "the pool is empty", "moved_cpu_briefly": "1"}  # fmt: skip
-    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
+    notes = analyse([replace(table, header=header)]).notes
     assert (f"16 KiB, 64 KiB pages were not measured: {off.format(16)}; and so for the other "
             "sizes") in notes  # fmt: skip
     assert "1 GiB pages were not measured: the pool is empty" in notes
@@ -299,7 +276,7 @@ def test_reasons_in_the_header_become_notes() -> None:
     table = machine()
     header = {**table.header, "skipped_2097152_fault": "no huge page",
               "limited_2097152_spread": "up to 5 pages: no time"}  # fmt: skip
-    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
+    notes = analyse([replace(table, header=header)]).notes
     assert "page faults on 2 MiB pages were not measured: no huge page" in notes
     assert "2 MiB pages were measured in part: up to 5 pages (no time)" in notes
 
@@ -314,10 +291,4 @@ def test_a_broken_row_is_named() -> None:
 def test_a_header_without_page_size_is_refused() -> None:
     table = machine()
     with pytest.raises(TlbcostError, match="base_page_bytes"):
-        analyse(
-            [
-                Table(
-                    "x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True
-                )
-            ]
-        )
+        analyse([replace(table, header={**table.header, "base_page_bytes": "0"})])

@@ -22,6 +22,7 @@ from builders.samples import (
     value,
     values,
 )
+from builders.tree import there
 from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walks import caches, walk_caches
@@ -41,8 +42,7 @@ def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:
     assert {cost.access for cost in rows} == {None}
     assert value(analysis, "walk_interval_ns", HUGE) is None
     for pages in (4096, 8192, 16384):
-        interval = value(analysis, "walk_interval_ns", BASE, None, pages)
-        assert interval is not None
+        interval = there(value(analysis, "walk_interval_ns", BASE, None, pages))
         # An access takes 5.3 ns besides. STLB hits are charged to walks.
         hits = 2.0 * (2048 - 96) / (pages - 2048)
         assert interval.low <= interval.value <= interval.high
@@ -51,8 +51,7 @@ def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:
 
 def test_intervals_of_walks_where_the_tlb_holds_pieces_of_pages() -> None:
     analysis = measured_twice(entry=BASE)
-    interval = value(analysis, "walk_interval_ns", HUGE, None, 8192)
-    assert interval is not None
+    interval = there(value(analysis, "walk_interval_ns", HUGE, None, 8192))
     hits = 2.3 * (2048 - 96) / (8192 - 2048)
     assert interval.value == pytest.approx(10 + 5.3 + hits, abs=0.7)
 
@@ -77,14 +76,11 @@ def test_walks_side_by_side() -> None:
         )
     )  # fmt: skip
     (at_once,) = values(analysis, "walks_at_once")
-    assert at_once is not None
-    assert at_once.value == pytest.approx(4, rel=0.03)
+    assert there(at_once).value == pytest.approx(4, rel=0.03)
     walks = {cost.access: cost.interval for cost in analysis.costs
              if cost.quantity == "walk_ns" and cost.pages == 8192}  # fmt: skip
     for access, ns in chains.items():
-        interval = walks[access]  # type: ignore[index]
-        assert interval is not None
-        assert interval.value == pytest.approx(ns, rel=0.03)
+        assert there(walks[access]).value == pytest.approx(ns, rel=0.03)
 
 
 def regions(ns: Callable[[float], float]) -> Table:
@@ -101,9 +97,8 @@ def test_the_reach_of_walk_caches_is_a_step() -> None:
     assert reason == ""
     reach, miss = rows[0].interval, rows[1].interval
     assert reach is not None
-    assert miss is not None
     assert reach.low <= 64 <= reach.high
-    assert miss.value == pytest.approx(9, abs=0.5)
+    assert there(miss).value == pytest.approx(9, abs=0.5)
 
 
 @pytest.mark.parametrize("slope", [0.0, 3.0])
@@ -159,5 +154,4 @@ def test_two_levels_of_caches_end_in_memory() -> None:
     found = {row.quantity: row.interval for row in rows}
     assert found["l3_bytes"] is None
     assert found["l3_ns"] is None
-    assert found["memory_ns"] is not None
-    assert found["memory_ns"].value == pytest.approx(130, rel=0.05)
+    assert there(found["memory_ns"]).value == pytest.approx(130, rel=0.05)

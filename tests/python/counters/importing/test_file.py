@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders.counting import CSV, read, state, value
-from builders.tree import GOLDEN
+from builders.tree import GOLDEN, there
 from tlbcost.answer.estimate import estimate
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
@@ -224,8 +224,7 @@ def test_a_recording_says_which_memory_misses(tmp_path: Path) -> None:
     counted, pmu, hits = import_files(files, "skl")
     assert (counted.values()["cycles"], pmu.name) == (61204981337, load_pmu("skl").name)
     assert hits is not None
-    found = estimate(EstimateRequest(argv=(), imported=files, cpu="skl")).sampled
-    assert found is not None
+    found = there(estimate(EstimateRequest(argv=(), imported=files, cpu="skl")).sampled)
     regions = [(each.program, each.name, each.misses_fraction) for each in found.regions]
     assert regions == [("/opt/app", "[heap]", 0.75), ("/opt/app", "anonymous memory", 0.25)]
     assert found.source == "samples of mem_inst_retired.stlb_miss_loads:upp"

@@ -15,37 +15,22 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.importing.file import import_file
 
 COUNTS = {
-    "cycles": 8_800_118_204,
-    "instructions": 999_000,
-    "dtlb_load_misses.walk_active": 902_118_204,
-    "dtlb_store_misses.walk_active": 61_118,
-    "r1531085": 12_118_204,
-    "page-faults": 645,
-}
+    "cycles": 8_800_118_204, "instructions": 999_000, "dtlb_load_misses.walk_active": 902_118_204,
+    "dtlb_store_misses.walk_active": 61_118, "r1531085": 12_118_204, "page-faults": 645,
+}  # fmt: skip
 CLOCK_NS = 16_061_920_000
 # What is between thousands, and before decimals.
 LOCALES = {
-    "C": ("", "."),
-    "en": (",", "."),
-    "de": (".", ","),
-    "fr": ("\u202f", ","),
-    "sv": ("\u00a0", ","),
-    "ch": ("\u2019", "."),
-    "pasted": (" ", ","),
-}
+    "C": ("", "."), "en": (",", "."), "de": (".", ","), "fr": ("\u202f", ","),
+    "sv": ("\u00a0", ","), "ch": ("\u2019", "."), "pasted": (" ", ","),
+}  # fmt: skip
 CPUS = ("CPU0", "CPU1")
 CORES = ("S0-D0-C0", "S0-D0-C1")
 THREADS = ("GC Thread#0-8812", "VM Periodic Tas-8820", "Web Content-77", "http-nio-8080-e-9")
 MODES = {
-    "plain": ("",),
-    "cpu": CPUS,
-    "core": CORES,
-    "thread": THREADS,
-    "interval": ("",),
-    "interval-thread": THREADS,
-    "repeat": ("",),
-    "cgroup": ("",),
-}
+    "plain": ("",), "cpu": CPUS, "core": CORES, "thread": THREADS, "interval": ("",),
+    "interval-thread": THREADS, "repeat": ("",), "cgroup": ("",),
+}  # fmt: skip
 VERSIONS = ("4.19", "6.1", "6.8", "6.19")
 CASES = [
     case
