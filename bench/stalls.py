@@ -4,7 +4,7 @@
 Writes doc/stalls.md. Ten states of memory (bench/fragment.c): whole huge pages that are free,
 others of which every other base page is, movable or locked, and the kernel's `defrag`. In each,
 what an estimate would say, and what three programs see that time their own touches.
-As root, with 5 GiB free; three minutes, in which a pool of huge pages holds the rest of memory. All
+As root, with 5 GiB free; seven minutes, in which a pool of huge pages holds the rest of memory. All
 settings are put back. Exits 1 if fewer than 8 in 10 shares on huge pages are as predicted.
 """
 
