@@ -323,7 +323,7 @@ def check_canary(pid: int, plan: CopyPlan, folder: Path, *, children: bool) -> N
         if y - x > _CANARY_PART:
             shares = f"{units.percent(y)} of the time, {units.percent(x)} before"
             raise TlbcostError(
-                f"the canary is against it: with copies process {pid} {name} for {shares}",
+                f"canary: with copies, process {pid} {name} for {shares}; no more are made",
                 "a smaller --overhead, or --most-pause 1ms",
                 CANNOT_MEASURE,
             )
