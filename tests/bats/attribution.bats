@@ -230,7 +230,7 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 		dense_hot ]]
 	# With an argument, as before: the compiler makes two paths of main.
 	run -0 --separate-stderr "${BUILD}/tlbcost" run --plan plan.json -- ./planted 1000
-	[[ ${output} == "dense 1 "*"cold 0 heap 0" ]]
+	[[ ${output} == "dense 1 "*"cold 0 "* ]]
 	echo "{}" >garbage
 	run -1 --separate-stderr "${BUILD}/tlbcost" run --plan garbage -- ./planted
 	[[ ${stderr} == *"not a plan"* ]]
