@@ -306,6 +306,7 @@ _CANARIES, _CANARY_S, _CANARY_PART = 4, 4.0, 0.05
 
 def check_canary(pid: int, plan: CopyPlan, folder: Path, *, children: bool) -> None:
     """Make a few copies first. Raises TlbcostError (4) if the process feels them too much."""
+    _command(pid)
     say(f"canary: {_CANARIES} copies of process {pid} in {_CANARY_S:g} s, after as long without")
     words = [*copies_tool(replace(plan, copies=_CANARIES), folder), "--pid", str(pid)]
     words += ["--seconds", f"{_CANARY_S:.0f}", *(["--children"] if children else [])]
@@ -318,7 +319,11 @@ def check_canary(pid: int, plan: CopyPlan, folder: Path, *, children: bool) -> N
         return waited, faults * plan.fault_ns
 
     alone = felt(lambda: time.sleep(_CANARY_S))
-    copied = felt(lambda: run_tool(words))
+    codes: list[int] = []
+    copied = felt(lambda: codes.append(run_tool(words)[0]))
+    if codes != [0]:
+        # Nothing was copied: following it says why.
+        return
     for name, x, y in zip(("waits for a CPU", "copies pages"), alone, copied, strict=True):
         if y - x > _CANARY_PART:
             shares = f"{units.percent(y)} of the time, {units.percent(x)} before"

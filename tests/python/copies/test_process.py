@@ -106,17 +106,19 @@ def test_other_refusals_have_their_reason(
 
 
 @pytest.mark.parametrize(
-    ("copied", "words"),
-    [((0, 0), ""), ((10**15, 0), "waits for a CPU"), ((0, 10**12), "copies pages")],
-)
+    ("code", "copied", "words"),
+    [(0, (0, 0), ""), (0, (10**15, 0), "waits for a CPU"), (0, (0, 10**12), "copies pages"),
+     (4, (10**15, 0), "")],
+)  # fmt: skip
 def test_the_canary_compares_with_the_time_before(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, copied: tuple[int, int], words: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, copied: tuple[int, int], words: str
 ) -> None:
     figures = iter([(5, 5), (5, 5), (5, 5), (5 + copied[0], 5 + copied[1])])
     monkeypatch.setattr(run, "_felt", lambda *_, **__: next(figures))
     monkeypatch.setattr(run.time, "sleep", lambda _: None)
     asked: list[Sequence[str]] = []
-    monkeypatch.setattr(run, "run_tool", asked.append)
+    monkeypatch.setattr(run, "run_tool", lambda words: (asked.append(words), (code, ""))[1])
+    monkeypatch.setattr(run, "_command", lambda _: None)
     plan = run.CopyPlan(GEOMETRY, None, 1.0)
     with pytest.raises(TlbcostError, match=words) if words else nullcontext():
         run.check_canary(77, plan, tmp_path, children=False)
