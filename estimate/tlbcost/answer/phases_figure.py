@@ -12,7 +12,7 @@ from tlbcost.attribution.document import BlockCurve, curve_of
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.gnuplot import draw_by
-from tlbcost.simulator.memory_tables import ImageAttribution, ImageWindows, Window
+from tlbcost.simulator.memory_tables import ImageAttribution, Window
 
 # References in a unit of the figure's axes.
 _MILLION, _THOUSAND = 1e6, 1e3
@@ -37,18 +37,14 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
     if len(images) > 1:
         words += f" (process {image.pid} of {len(images)})"
     sizes = [simulated.geometry.base.page_size_bytes, simulated.geometry.huge.page_size_bytes]
-    windows = _windows_of(image, attribution.windows)
+    found = {(each.pid, each.program): each.windows for each in attribution.windows}
+    windows = found.get((image.pid, image.program), ())
     draw_by(
         "phases.gp",
         lambda folder: _settings(image, windows, words, sizes, folder) | _curve(curve, folder),
         picture,
         TOOL_FAILED,
     )
-
-
-def _windows_of(image: ImageAttribution, windows: Sequence[ImageWindows]) -> tuple[Window, ...]:
-    same = [each for each in windows if (each.pid, each.program) == (image.pid, image.program)]
-    return same[-1].windows if same else ()
 
 
 def _settings(

@@ -323,7 +323,16 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     copies = None
     if geometry is not None and copied:
         if core is not None:
-            copies = _copy_plan(request, calibrated.calibration, geometry, core)
+            rate = cost_at(calibrated.calibration, "cycles_per_ns", None)
+            copies = CopyPlan(
+                geometry,
+                core.option,
+                rate.value if rate is not None and rate.value > 0 else 1.0,
+                _USUAL_OVERHEAD if request.overhead is None else request.overhead,
+                request.copies,
+                copied_page_ns(calibrated.calibration, geometry),
+                request.most_pause,
+            )
         else:
             not_copied(request, no_core or "no core is modelled")
             valgrind = find_valgrind()
@@ -357,21 +366,6 @@ def not_copied(request: EstimateRequest, why: str) -> None:
             f"no estimate by copies: {why}", "--engine valgrind, or leave it out", CANNOT_MEASURE
         )
     say(f"simulated by Valgrind, not in copies: {why}")
-
-
-def _copy_plan(
-    request: EstimateRequest, calibration: Calibration, geometry: Geometry, core: Core
-) -> CopyPlan:
-    rate = cost_at(calibration, "cycles_per_ns", None)
-    return CopyPlan(
-        geometry,
-        core.option,
-        rate.value if rate is not None and rate.value > 0 else 1.0,
-        _USUAL_OVERHEAD if request.overhead is None else request.overhead,
-        request.copies,
-        copied_page_ns(calibration, geometry),
-        request.most_pause,
-    )
 
 
 def copied_page_ns(calibration: Calibration, geometry: Geometry) -> int:

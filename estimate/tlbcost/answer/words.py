@@ -236,6 +236,9 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         None if costs is None else costs.fault_ns
         for costs in (estimate.base_costs, estimate.huge_costs)
     )
+    names: dict[str, dict[str, None]] = {}
+    for program, mapping in estimate.given.seen:
+        names.setdefault(program, {})[mapping.name] = None
     situation = Situation(
         estimate.given.argv,
         around.settings,
@@ -245,7 +248,7 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         (faults[0], faults[1]),
         {**os.environ, TUNABLES: around.glibc_tunables or ""},
         None if estimate.gain.fault_fraction is None else estimate.gain.fault_fraction.value,
-        _mapped(estimate),
+        {program: tuple(found) for program, found in names.items()},
         around.can_run_thp,
         estimate.given.region,
     )
@@ -264,13 +267,6 @@ def _measured_first(advice: Advice, method: str) -> Advice:
         return remedy.code != method and not any(switch in step for step in remedy.steps)
 
     return replace(advice, remedies=tuple(sorted(advice.remedies, key=other)))
-
-
-def _mapped(estimate: Estimate) -> dict[str, tuple[str, ...]]:
-    names: dict[str, dict[str, None]] = {}
-    for program, mapping in estimate.given.seen:
-        names.setdefault(program, {})[mapping.name] = None
-    return {program: tuple(found) for program, found in names.items()}
 
 
 def next_steps(estimate: Estimate) -> list[str]:

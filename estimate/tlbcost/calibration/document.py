@@ -255,7 +255,16 @@ def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> 
             lines += wrap("   ", f"poor calibration: {calibration.grade_reasons[0]}")
     lines += ["", *_machines(first.machine, second.machine), ""]
     found = cost_pairs(first, second)
-    lines += _columns([_HEADS, *(_row(pair) for pair in found)])
+    rows = [_HEADS, *(_row(pair) for pair in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    between = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
+    lines += [
+        between.join(
+            f"{cell:<{width}}" if head in _WORDS else f"{cell:>{width}}"
+            for cell, width, head in zip(row, widths, _HEADS, strict=True)
+        )
+        for row in rows
+    ]
     apart = sum(pair.overlap is False for pair in found)
     both = sum(pair.overlap is not None for pair in found)
     lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals do not "
@@ -292,18 +301,6 @@ def _row(pair: CostPair) -> tuple[str, ...]:
     words = {None: units.NOT_OBTAINED, True: "overlap", False: "apart"}[pair.overlap]
     change = _change(pair.change_fraction)
     return (cost.quantity, page, cost.access or "", _footprint(pair), *values, change, words)
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    between = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
-    return [
-        between.join(
-            f"{cell:<{width}}" if head in _WORDS else f"{cell:>{width}}"
-            for cell, width, head in zip(row, widths, _HEADS, strict=True)
-        )
-        for row in rows
-    ]
 
 
 def _footprint(pair: CostPair) -> str:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
 from tlbcost.calibration.calibrator import Turn, our_turn, patience_s
 from tlbcost.calibration.consistency import contradictions_of, loads, without_negative
@@ -28,9 +28,6 @@ from tlbcost.common.progress import Progress, say
 from tlbcost.common.sudo import as_calling_user, calling_user
 from tlbcost.common.units import Interval
 from tlbcost.system.machine import Machine, current_machine, emulation, machine_of
-
-if TYPE_CHECKING:
-    from tlbcost.calibration.analysis.quantities import Analysis
 
 # No calibration is as large; a full one has 30 KiB.
 MOST_BYTES = 16 << 20
@@ -398,7 +395,13 @@ def _measured_now(
         notes=(*measured.notes, *measured.analysis.notes, *negative),
         grade_reasons=measured.poor_because,
     )
-    return Obtained(calibration, "measured now", _curve(calibration, measured.analysis))
+    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
+    rows = [
+        (p.probe, p.page_size_bytes, p.layout, p.spacing_bytes, p.access, p.lines,
+         p.ns.value, p.ns.low, p.ns.high)
+        for p in measured.analysis.curve
+    ]  # fmt: skip
+    return Obtained(calibration, "measured now", format_table(formats.CURVE, header, rows))
 
 
 def _no_levels(why: str) -> TlbcostError:
@@ -447,13 +450,3 @@ def _changes(before: Machine, after: Machine) -> str:
         for key, name in words.items()
         if getattr(before, key) != getattr(after, key)
     )
-
-
-def _curve(calibration: Calibration, analysis: Analysis) -> str:
-    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
-    rows = [
-        (p.probe, p.page_size_bytes, p.layout, p.spacing_bytes, p.access, p.lines,
-         p.ns.value, p.ns.low, p.ns.high)
-        for p in analysis.curve
-    ]  # fmt: skip
-    return format_table(formats.CURVE, header, rows)

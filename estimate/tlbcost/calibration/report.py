@@ -426,17 +426,13 @@ def _walks(calibration: Calibration, sizes: Sequence[int]) -> Iterator[str]:
     footprints = sorted({pages for walks in by_size for pages, ns in walks.items() if ns})
     if not footprints:
         yield _row("Page walk", [None] * len(sizes), "walk_ns")
-    for pages in _spread(footprints):
+    # At most these, including the first and the last.
+    n = len(footprints)
+    most = min(n, _MOST_WALKS)
+    for pages in [footprints[round(i * (n - 1) / max(1, most - 1))] for i in range(most)]:
         words = f"Page walk, {pages:,} pages"
         cells = [_value("walk_ns", walks[pages]) if pages in walks else "" for walks in by_size]
         yield f"{words:<{_LABEL}}{''.join(f'{cell:<{_COLUMN}}' for cell in cells)}"
-
-
-def _spread(footprints: Sequence[int]) -> list[int]:
-    """At most this many of them, including the first and the last."""
-    n = len(footprints)
-    most = min(n, _MOST_WALKS)
-    return [footprints[round(i * (n - 1) / max(1, most - 1))] for i in range(most)]
 
 
 def _row(words: str, intervals: Iterable[Interval | None], quantity: str) -> str:

@@ -59,7 +59,21 @@ def page_size(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    _check(arguments)
+    mode = "--show" if arguments.show else "--compare" if arguments.compare else None
+    useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
+    if arguments.compare:
+        useless |= {
+            "--json": arguments.json,
+            "--plot": arguments.plot,
+            "--details": arguments.details,
+        }
+    for option, given in useless.items():
+        if mode and given:
+            raise TlbcostError(
+                f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
+            )
+    files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
+    check_files({f"--{option}": file for option, file in files.items()})
     return until_stopped(lambda: _calibrate(arguments))
 
 
@@ -105,24 +119,6 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         draw(obtained, reported, arguments.plot)
     return 0
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    mode = "--show" if arguments.show else "--compare" if arguments.compare else None
-    useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
-    if arguments.compare:
-        useless |= {
-            "--json": arguments.json,
-            "--plot": arguments.plot,
-            "--details": arguments.details,
-        }
-    for option, given in useless.items():
-        if mode and given:
-            raise TlbcostError(
-                f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
-            )
-    files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
-    check_files({f"--{option}": file for option, file in files.items()})
 
 
 def _print(text: str, file: TextIO) -> None:

@@ -23,8 +23,6 @@ from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
 from tlbcost.review.scheduler import add_scheduler, scheduler_of
 
 if TYPE_CHECKING:
-    from tlbcost.review.document import ReviewDocument
-    from tlbcost.review.plan import Plan
     from tlbcost.review.scheduler import Scheduler
     from tlbcost.review.session import Runner
 
@@ -117,29 +115,25 @@ def run(arguments: argparse.Namespace) -> int:
         print(data("review", "example.toml").read_text(encoding="utf-8"), end="")
         return 0
     if arguments.compare is not None:
-        return _compare(arguments)
+        from tlbcost.common.document import to_json
+        from tlbcost.common.output import check_files, give_report
+        from tlbcost.review.gate import compared, read_review
+        from tlbcost.review.text import print_comparison
+
+        written = {"--json": arguments.json, "--output": arguments.output}
+        check_files(written, FAILED, {"--compare": arguments.compare})
+        first, second = map(read_review, arguments.compare)
+        found = compared(first, second)
+        give_report(
+            found, print_comparison, to_json, arguments.output, arguments.json,
+            stream=sys.stdout, exit_code=FAILED,
+        )  # fmt: skip
+        return 0
     if arguments.convert:
         return until_stopped(lambda: convert(arguments))
     if arguments.counts:
         return until_stopped(lambda: review_counts(arguments))
     return until_stopped(lambda: _review(arguments, scheduler))
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
-    from tlbcost.common.output import check_files, give_report
-    from tlbcost.review.gate import compared, read_review
-    from tlbcost.review.text import print_comparison
-
-    written = {"--json": arguments.json, "--output": arguments.output}
-    check_files(written, FAILED, {"--compare": arguments.compare})
-    first, second = map(read_review, arguments.compare)
-    found = compared(first, second)
-    give_report(
-        found, print_comparison, to_json, arguments.output, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
-    return 0
 
 
 def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
@@ -168,23 +162,6 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     review = review_document(plan, results)
     if arguments.gate:
         review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
-    _give(plan, review, arguments)
-    return CONDITION_HOLDS if review.broken else 0
-
-
-@contextlib.contextmanager
-def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | None]:
-    if scheduler is None:
-        yield None
-        return
-    from tlbcost.review.session import Fleet
-    from tlbcost.review.worker import connected
-
-    with connected(scheduler) as cluster:
-        yield Fleet(cluster, patience_s).run
-
-
-def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
     from tlbcost.review.document import calibrations
@@ -203,6 +180,19 @@ def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> 
     for file, text in others:
         if file is not None:
             write(file, text(review), FAILED)
+    return CONDITION_HOLDS if review.broken else 0
+
+
+@contextlib.contextmanager
+def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | None]:
+    if scheduler is None:
+        yield None
+        return
+    from tlbcost.review.session import Fleet
+    from tlbcost.review.worker import connected
+
+    with connected(scheduler) as cluster:
+        yield Fleet(cluster, patience_s).run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -62,33 +62,29 @@ def _top(arguments: argparse.Namespace) -> int:
             raise TlbcostError(f"--{name} reports once", f"tlbcost top --once --{name} FILE", USAGE)
     check_files({f"--{name}": path for name, path in files.items()})
     if arguments.once:
-        return _once(arguments)
+        from tlbcost.common.document import to_json
+        from tlbcost.common.errors import FAILED
+        from tlbcost.common.output import give_report
+        from tlbcost.live.view import once, print_once
+
+        document = once(_request(arguments))
+        if arguments.openmetrics is None or arguments.json or arguments.output:
+            give_report(
+                document,
+                functools.partial(print_once, sort=arguments.sort),
+                to_json,
+                arguments.output,
+                arguments.json,
+                stream=sys.stdout,
+                exit_code=FAILED,
+            )
+        return 0
     drawn = can_draw()
     if not drawn and arguments.openmetrics is None:
         what = "TERM does not name one that can be drawn on"
         why = what if sys.stdout.isatty() else "standard output is not one"
         raise TlbcostError(f"top needs a terminal: {why}", "tlbcost top --once")
     watch(_request(arguments), Screen() if drawn else None)
-    return 0
-
-
-def _once(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
-    from tlbcost.common.errors import FAILED
-    from tlbcost.common.output import give_report
-    from tlbcost.live.view import once, print_once
-
-    document = once(_request(arguments))
-    if arguments.openmetrics is None or arguments.json or arguments.output:
-        give_report(
-            document,
-            functools.partial(print_once, sort=arguments.sort),
-            to_json,
-            arguments.output,
-            arguments.json,
-            stream=sys.stdout,
-            exit_code=FAILED,
-        )
     return 0
 
 

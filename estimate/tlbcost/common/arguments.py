@@ -48,11 +48,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises TlbcostError, with exit code 2."""
         of = f"{self.prog}: ".removeprefix("tlbcost").lstrip(" :")
-        raise TlbcostError(of + message, self._hint(message), USAGE)
-
-    def _hint(self, message: str) -> str:
         near = self._nearest(message)
-        return f"{near}, or {self.prog} --help" if near else f"{self.prog} --help"
+        raise TlbcostError(
+            of + message, f"{near}, or {self.prog} --help" if near else f"{self.prog} --help", USAGE
+        )
 
     def _nearest(self, message: str) -> str | None:
         """What was meant, if the message complains of an unknown option or choice."""

@@ -28,7 +28,15 @@ def describe(error: BaseException, folder: Path | None) -> str:
     """
     text = " ".join("".join(traceback.format_exception_only(error)).split())
     try:
-        report = _write(_report(error), folder)
+        system = os.uname()
+        lines = [
+            f"tlbcost {_version()}, {time.strftime('%Y-%m-%d %H:%M:%S %z')}",
+            f"Python {sys.version.split()[0]}, {system.sysname} {system.release} {system.machine}",
+            f"arguments: {sys.argv[1:]!r}",
+            "",
+            *traceback.format_exception(error),
+        ]
+        report = _write("\n".join(lines).encode(errors="backslashreplace"), folder)
     except OSError as refused:
         place = _place(error)
         what = f"{text}{place}; no report could be written: {refused.strerror or refused}"
@@ -65,18 +73,6 @@ def keep_tracebacks_from_users(report: Report) -> None:
 def _say(line: str) -> None:
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr)
-
-
-def _report(error: BaseException) -> bytes:
-    system = os.uname()
-    lines = [
-        f"tlbcost {_version()}, {time.strftime('%Y-%m-%d %H:%M:%S %z')}",
-        f"Python {sys.version.split()[0]}, {system.sysname} {system.release} {system.machine}",
-        f"arguments: {sys.argv[1:]!r}",
-        "",
-        *traceback.format_exception(error),
-    ]
-    return "\n".join(lines).encode(errors="backslashreplace")
 
 
 def _version() -> str:

@@ -160,7 +160,15 @@ def temporary_folder(next_to: Path | None = None) -> Iterator[Path]:
     the next run removes it. Raises TlbcostError with exit code 125 if none can be made.
     """
     if next_to is None:
-        _check_tmpdir()
+        chosen = os.environ.get("TMPDIR")
+        if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
+            # Python would take another folder in silence, and Valgrind would give up.
+            raise TlbcostError(
+                "cannot write temporary files: "
+                f"TMPDIR is {chosen}, not a folder that can be written",
+                "unset TMPDIR",
+                TOOL_FAILED,
+            )
     try:
         below = temporary_place() if next_to is None else next_to.parent
         remove_left(below)
@@ -188,17 +196,6 @@ def remove_left(below: Path) -> None:
                     _remove_if_left(below / name)
                 elif match := _VALGRINDS.fullmatch(name):
                     _remove_valgrinds(below / name, int(match[1]))
-
-
-def _check_tmpdir() -> None:
-    chosen = os.environ.get("TMPDIR")
-    if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
-        # Python would take another folder in silence, and Valgrind would give up.
-        raise TlbcostError(
-            f"cannot write temporary files: TMPDIR is {chosen}, not a folder that can be written",
-            "unset TMPDIR",
-            TOOL_FAILED,
-        )
 
 
 def temporary_place() -> Path:

@@ -93,21 +93,17 @@ def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
     """
     try:
         if path == STDOUT:
-            _print(text)
+            sys.stdout.flush()
+            sys.stdout.buffer.write(
+                text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+            )
+            sys.stdout.flush()
         else:
             write_file(path, text)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise _refused(path, error, exit_code) from error
-
-
-def _print(text: str | bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(
-        text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
-    )
-    sys.stdout.flush()
 
 
 def write_file(path: Path, text: str | bytes) -> None:

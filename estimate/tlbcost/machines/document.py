@@ -189,7 +189,10 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
     together = plain_sentence(report.machines)
     for line in wrapped(together, width) if together else ():
         console.print(line)
-    below = [_program(report, width), *labelled("Run", _run_words(report), width)]
+    below = [
+        f"{'Program':<{LABEL}}{middle(visible(shlex.join(report.argv)), width - LABEL)}",
+        *labelled("Run", _run_words(report), width),
+    ]
     if report.region is not None:
         below[1:1] = labelled("Region", region_words(report.region), width)
     codes = [
@@ -263,10 +266,6 @@ def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> No
     section(console, shown)
     if len(rows) > most:
         console.print(f"{len(rows) - most + 1} more lines: --details")
-
-
-def _program(report: MachineEstimates, width: int) -> str:
-    return f"{'Program':<{LABEL}}{middle(visible(shlex.join(report.argv)), width - LABEL)}"
 
 
 def _run_words(report: MachineEstimates) -> str:

@@ -30,12 +30,14 @@ def listing(cores: Sequence[PublishedCore], file: TextIO) -> None:
         rows = table("machine", "other names", "L1 dTLB", "STLB", "unverified", "timed")
         for core in cores:
             known = figures_of(core.core)
+            verified = [row.verified for row in core.levels.values()]
+            verified += [figure.verified for figure in known.figures.values()]
             rows.add_row(
                 core.core,
                 ", ".join(known.aliases) or "-",
                 _entries(core, "dtlb"),
                 _entries(core, "stlb"),
-                f"{len(_unverified(core, known))} of {len(core.levels) + len(known.figures)}",
+                f"{verified.count(False)} of {len(verified)}",
                 "no" if published_core(known) is None else "yes",
             )
         console.print(rows)
@@ -54,15 +56,6 @@ def _entries(core: PublishedCore, level: str) -> str:
         (row for (name, each), row in core.levels.items() if (name, each) == (level, size)), None
     )
     return units.NOT_OBTAINED if row is None or row.entries is None else str(row.entries)
-
-
-def _unverified(core: PublishedCore, known: CoreFigures) -> list[str]:
-    levels = [
-        f"{name} for {units.size(size)} pages"
-        for (name, size), row in core.levels.items()
-        if not row.verified
-    ]
-    return levels + [name for name, figure in known.figures.items() if not figure.verified]
 
 
 def one(core: PublishedCore, file: TextIO) -> None:

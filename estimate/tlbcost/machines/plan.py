@@ -24,7 +24,6 @@ from tlbcost.machines.unknowns import (
     variants,
 )
 from tlbcost.processors.published import (
-    Figure,
     Geometry,
     PageSizeGeometry,
     PublishedCore,
@@ -127,6 +126,8 @@ def machine_named(
         assumed += notes
     timed = published_core(known)
     missing = ", ".join(known.missing())
+    figures = known.figures if timed else {}
+    names = [name for name, figure in figures.items() if not figure.verified]
     return OtherMachine(
         name,
         core.name,
@@ -136,7 +137,7 @@ def machine_named(
         timed,
         PUBLISHED if timed else "none",
         None if timed else f"not published, or not on file here: {missing or 'its pipeline'}",
-        (*assumed, *_unverified(known.figures if timed else {})),
+        (*assumed, *([f"not checked against a source: {', '.join(names)}"] if names else [])),
         _variants(core, known, pages) if timed else (),
     )
 
@@ -152,11 +153,6 @@ def _variants(
     found = unknowns_of(core, known, [page.page_bytes for page in pages])
     order = [each for each, _ in ranked(found, value, given[0], given[-1])]
     return variants(order, value, simulated, MOST_VARIANTS)
-
-
-def _unverified(figures: Mapping[str, Figure]) -> list[str]:
-    names = [name for name, figure in figures.items() if not figure.verified]
-    return [f"not checked against a source: {', '.join(names)}"] if names else []
 
 
 def _published_size(core: PublishedCore, size: int) -> tuple[PageSize, list[str]]:
@@ -287,7 +283,16 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
     Raises TlbcostError with exit code 2 if they are too many, and 4 if too little is known: not
     the first size of each machine, with which its others are compared, or none of the others.
     """
-    _check_known(machines)
+    unknown = [m.sizes[0] for m in machines if m.sizes[0].geometry is None]
+    others = [size for m in machines for size in m.sizes[1:]]
+    if others and all(size.geometry is None for size in others):
+        unknown += others
+    if unknown:
+        raise TlbcostError(
+            f"no estimate: {unknown[0].note}",
+            "'tlbcost machines NAME' shows what is known of a machine",
+            CANNOT_MEASURE,
+        )
     cells = [
         (m, s)
         for m, machine in enumerate(machines)
@@ -372,16 +377,3 @@ def _tried(machines: Sequence[OtherMachine], space: int) -> list[tuple[int, int,
             break
         found += of_this
     return found
-
-
-def _check_known(machines: Sequence[OtherMachine]) -> None:
-    unknown = [m.sizes[0] for m in machines if m.sizes[0].geometry is None]
-    others = [size for m in machines for size in m.sizes[1:]]
-    if others and all(size.geometry is None for size in others):
-        unknown += others
-    if unknown:
-        raise TlbcostError(
-            f"no estimate: {unknown[0].note}",
-            "'tlbcost machines NAME' shows what is known of a machine",
-            CANNOT_MEASURE,
-        )

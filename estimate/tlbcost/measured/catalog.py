@@ -56,7 +56,19 @@ def named(text: str) -> Method:
     if text == "hugectl" or text.startswith(("hugectl:", "hugectl ")):
         return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
     if text.startswith("plan:"):
-        return _plan(text)
+        from tlbcost.attribution.sites import plan_variables
+
+        _check_thp("plan")
+        return Method(
+            text,
+            "allocations that the plan names ask for transparent huge pages (tlbcost run --plan)",
+            "anonymous",
+            huge_page_bytes(),
+            plan_variables(Path(text.removeprefix("plan:"))),
+            settings=_on_request(),
+            # It is for a part of the memory.
+            proven_fraction=0.005,
+        )
     if text.startswith("env:"):
         return _environment(text, shlex.split(text.removeprefix("env:")))
     if name == "allocator" and value:
@@ -381,22 +393,6 @@ def _environment(name: str, assignments: list[str]) -> Method:
         huge_page_bytes(),
         variables,
         settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
-    )
-
-
-def _plan(name: str) -> Method:
-    from tlbcost.attribution.sites import plan_variables
-
-    _check_thp("plan")
-    return Method(
-        name,
-        "allocations that the plan names ask for transparent huge pages (tlbcost run --plan)",
-        "anonymous",
-        huge_page_bytes(),
-        plan_variables(Path(name.removeprefix("plan:"))),
-        settings=_on_request(),
-        # It is for a part of the memory.
-        proven_fraction=0.005,
     )
 
 

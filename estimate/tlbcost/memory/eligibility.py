@@ -224,7 +224,24 @@ def _setting(
 ) -> tuple[Reason, str]:
     group = _group(kind)
     if group == "shared":
-        return _shared(kind, name, backed, settings)
+        option, where = settings.shmem, f"shmem_enabled is {settings.shmem}"
+        if settings.shmem == "deny":
+            return "shmem_deny", "shared memory gets none (shmem_enabled is deny)"
+        if kind == "tmpfs" and settings.shmem != "force":
+            mount = huge_pages.holding(settings.mounts, name, backed.device)
+            option = mount.huge if mount is not None else "never"
+            where = f"its tmpfs is mounted with huge={option}"
+            if option == "never":
+                where = "its tmpfs is mounted without huge pages (huge=never)"
+            if mount is not None:
+                where += f" at {mount.folder}"
+        tmpfs = kind == "tmpfs"
+        if option in (None, "never"):
+            return ("tmpfs_never" if tmpfs else "shmem_never"), where
+        if option == "advise" and "hg" not in backed.flags:
+            words = f"{where}, and the program does not ask for huge pages"
+            return ("tmpfs_advise" if tmpfs else "shmem_advise"), words
+        return "later", _LATER["shared"]
     if group == "file" or (kind == "segment" and backed.device not in (None, (0, 0))):
         return _file(name, backed, settings)
     if settings.thp == "never":
@@ -243,29 +260,6 @@ def _unfit(kind: MemoryKind, backed: Backing, huge: int) -> tuple[Reason, str] |
     if mapped and (backed.start - backed.offset_bytes) % huge and backed.device != (0, 0):
         return "unaligned", f"its place in the file and its address differ below {size}"
     return None
-
-
-def _shared(
-    kind: MemoryKind, name: str, backed: Backing, settings: HugeSettings
-) -> tuple[Reason, str]:
-    option, where = settings.shmem, f"shmem_enabled is {settings.shmem}"
-    if settings.shmem == "deny":
-        return "shmem_deny", "shared memory gets none (shmem_enabled is deny)"
-    if kind == "tmpfs" and settings.shmem != "force":
-        mount = huge_pages.holding(settings.mounts, name, backed.device)
-        option = mount.huge if mount is not None else "never"
-        where = f"its tmpfs is mounted with huge={option}"
-        if option == "never":
-            where = "its tmpfs is mounted without huge pages (huge=never)"
-        if mount is not None:
-            where += f" at {mount.folder}"
-    tmpfs = kind == "tmpfs"
-    if option in (None, "never"):
-        return ("tmpfs_never" if tmpfs else "shmem_never"), where
-    if option == "advise" and "hg" not in backed.flags:
-        words = f"{where}, and the program does not ask for huge pages"
-        return ("tmpfs_advise" if tmpfs else "shmem_advise"), words
-    return "later", _LATER["shared"]
 
 
 def _file(name: str, backed: Backing, settings: HugeSettings) -> tuple[Reason, str]:

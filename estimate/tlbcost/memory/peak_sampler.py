@@ -119,7 +119,22 @@ class PeakSampler:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        return _peak_memory(self._chosen(), self._count)
+        sample = self._chosen()
+        if sample is None:
+            return None
+        mappings = [mapping for _, mapping in sample.mappings]
+        return PeakMemory(
+            sample.resident_bytes,
+            sum(mapping.anonymous_huge_bytes for mapping in mappings),
+            sum(mapping.hugetlb_bytes for mapping in mappings),
+            sum(mapping.shmem_huge_bytes for mapping in mappings),
+            sum(mapping.file_huge_bytes for mapping in mappings),
+            _limited(sample),
+            _parts(sample),
+            self._count,
+            sample.unreadable,
+            sample.fallbacks,
+        )
 
     def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
         """After stop(): each mapping that it read, with its program; empty: none was seen."""
@@ -147,7 +162,15 @@ class PeakSampler:
         wait, before, last_bytes, last_end, last_took = _FIRST_S, 0, 0, 0.0, 0.0
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
-            self._follow()
+            known = {
+                pid: start
+                for pid, start in self._known.items()
+                if process_tree.is_alive(pid, start)
+            }
+            if self._descendants:
+                roots = [*known] if self._launcher is None else [self._launcher, *known]
+                known |= process_tree.offspring(roots)
+            self._known = {pid: start for pid, start in known.items() if self._belongs(pid)}
             now = sum(map(_resident_bytes, self._known))
             rest = time.monotonic() - last_end
             if now > _MULTIPLIED * last_bytes:
@@ -169,15 +192,6 @@ class PeakSampler:
                     samples = [*self._samples, sample]
                     least = _AT_PEAK * max(each.resident_bytes for each in samples)
                     self._samples = [each for each in samples if each.resident_bytes >= least]
-
-    def _follow(self) -> None:
-        known = {
-            pid: start for pid, start in self._known.items() if process_tree.is_alive(pid, start)
-        }
-        if self._descendants:
-            roots = [*known] if self._launcher is None else [self._launcher, *known]
-            known |= process_tree.offspring(roots)
-        self._known = {pid: start for pid, start in known.items() if self._belongs(pid)}
 
     def _belongs(self, pid: int) -> bool:
         return not self._copied or not (is_helper(pid) or is_copy(pid))
@@ -220,24 +234,6 @@ def _resident_bytes(pid: int) -> int:
     status = process.status(pid)
     sizes = (status.get(key, "0 kB") for key in ("VmRSS", "HugetlbPages"))
     return 1024 * sum(int(size.removesuffix(" kB")) for size in sizes)
-
-
-def _peak_memory(sample: _Sample | None, count: int) -> PeakMemory | None:
-    if sample is None:
-        return None
-    mappings = [mapping for _, mapping in sample.mappings]
-    return PeakMemory(
-        sample.resident_bytes,
-        sum(mapping.anonymous_huge_bytes for mapping in mappings),
-        sum(mapping.hugetlb_bytes for mapping in mappings),
-        sum(mapping.shmem_huge_bytes for mapping in mappings),
-        sum(mapping.file_huge_bytes for mapping in mappings),
-        _limited(sample),
-        _parts(sample),
-        count,
-        sample.unreadable,
-        sample.fallbacks,
-    )
 
 
 def _parts(sample: _Sample) -> tuple[MemoryPart, ...]:

@@ -260,7 +260,17 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
     for number, one in enumerate(shown):
         if number:
             console.print()
-        _head(console, maps, one)
+        if maps.argv is None:
+            # By the name of a symlink that started it, if there was one, and its executable.
+            called = names.shown(one.program or units.NOT_OBTAINED)
+            if one.name and not PurePosixPath(called).name.startswith(one.name):
+                called = f"{one.name} ({called})"
+            what = f"process {one.pid}, {called}"
+        elif len(maps.processes) > 1:
+            what = f"{one.program or 'an unknown program'}, run by {_command(maps.argv)}"
+        else:
+            what = _command(maps.argv)
+        console.print(f"Memory of {what}", style="bold")
         listed: Sequence[Area] = one.areas
         if not details:
             # Those with most use, in the order of all.
@@ -278,23 +288,11 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
     if any(area.zero_bytes for area in one.areas):
         console.print(_zeros(one))
     if one.khugepaged_bytes is not None:
-        console.print(_khugepaged(one.khugepaged_bytes))
+        added = one.khugepaged_bytes.items()
+        words = ", ".join(f"{units.size(n)} with {most}" for most, n in added)
+        console.print(f"Were THP always, khugepaged would add {words} for max_ptes_none.")
     if details and one.looking_ns is not None:
         console.print(_cost(one.looking_ns, one.clearing_ns))
-
-
-def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
-    if maps.argv is None:
-        # By the name of a symlink that started it, if there was one, and its executable.
-        called = names.shown(process.program or units.NOT_OBTAINED)
-        if process.name and not PurePosixPath(called).name.startswith(process.name):
-            called = f"{process.name} ({called})"
-        what = f"process {process.pid}, {called}"
-    elif len(maps.processes) > 1:
-        what = f"{process.program or 'an unknown program'}, run by {_command(maps.argv)}"
-    else:
-        what = _command(maps.argv)
-    console.print(f"Memory of {what}", style="bold")
 
 
 def _command(argv: Sequence[str]) -> str:
@@ -412,11 +410,6 @@ def _zeros(process: ProcessMemory) -> str:
         f"{text} The kernel's shrinker of underused huge pages may take back "
         f"{units.size(taken)} (max_ptes_none {process.max_ptes_none})."
     )
-
-
-def _khugepaged(added: dict[int, int]) -> str:
-    words = ", ".join(f"{units.size(n)} with {most}" for most, n in added.items())
-    return f"Were THP always, khugepaged would add {words} for max_ptes_none."
 
 
 def _cost(looking_ns: int, clearing_ns: int | None) -> str:

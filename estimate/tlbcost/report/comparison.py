@@ -76,6 +76,19 @@ def compared(
     for name, (unit, figure) in _FIGURES.items():
         a, b = figure(first), figure(second)
         rows.append(Compared(name=name, unit=unit, first=a, second=b, change=change_of(a, b)))
+    pairs: dict[str, list[object]] = {
+        "different programs or arguments": [each.program.argv for each in (first, second)],
+        "different CPUs": [each.machine and each.machine.cpu_name for each in (first, second)],
+        "different kernels": [each.machine and each.machine.kernel for each in (first, second)],
+        "different THP modes": [each.machine and each.machine.thp_mode for each in (first, second)],
+        "different huge pages": [each.huge_page_bytes for each in (first, second)],
+        "different backends": [each.backend for each in (first, second)],
+        "different models": [each.simulation and each.simulation.model for each in (first, second)],
+        "different calibrations": [
+            each.calibration and each.calibration.date for each in (first, second)
+        ],
+        "different versions of tlbcost": [each.tlbcost_version for each in (first, second)],
+    }
     return ComparisonDocument(
         tlbcost_version=version(),
         date=now(),
@@ -83,7 +96,7 @@ def compared(
         second=_head(second, files[1]),
         verdict_changed=first.verdict.code != second.verdict.code,
         rows=rows,
-        notes=_notes(first, second),
+        notes=[words for words, (one, other) in pairs.items() if one != other],
     )
 
 
@@ -136,23 +149,6 @@ def change_of(first: Interval | None, second: Interval | None) -> Change:
     return "smaller" if second.high < first.low else "within"
 
 
-def _notes(first: EstimateDocument, second: EstimateDocument) -> list[str]:
-    pairs: dict[str, list[object]] = {
-        "different programs or arguments": [each.program.argv for each in (first, second)],
-        "different CPUs": [each.machine and each.machine.cpu_name for each in (first, second)],
-        "different kernels": [each.machine and each.machine.kernel for each in (first, second)],
-        "different THP modes": [each.machine and each.machine.thp_mode for each in (first, second)],
-        "different huge pages": [each.huge_page_bytes for each in (first, second)],
-        "different backends": [each.backend for each in (first, second)],
-        "different models": [each.simulation and each.simulation.model for each in (first, second)],
-        "different calibrations": [
-            each.calibration and each.calibration.date for each in (first, second)
-        ],
-        "different versions of tlbcost": [each.tlbcost_version for each in (first, second)],
-    }
-    return [words for words, (one, other) in pairs.items() if one != other]
-
-
 def print_comparison(document: ComparisonDocument, file: TextIO) -> None:
     print_whole(lambda console: _fill(console, document), file)
 
@@ -162,7 +158,12 @@ def _fill(console: Console, document: ComparisonDocument) -> None:
         console.print(line, style="bold")
     console.print()
     for label, each in (("A", document.first), ("B", document.second)):
-        console.print(_text_head(label, each, console.width), soft_wrap=True)
+        start = f"{label}  {each.date[:10]}  "
+        file = visible(each.file)
+        room = console.width - len(start)
+        command = visible(shlex.join(each.argv))
+        start += f"{middle(file, room // 3)}  "
+        console.print(start + middle(command, console.width - len(start)), soft_wrap=True)
     shown = table("", "A", "B", "B is")
     verdicts = [each.verdict.code.replace("_", " ") for each in (document.first, document.second)]
     shown.add_row("verdict", *verdicts, "different" if document.verdict_changed else "the same")
@@ -198,15 +199,6 @@ def _sentence(document: ComparisonDocument) -> str:
     text = f"NO CLEAR DIFFERENCE: the gain is {before} and {after}, and the intervals overlap."
     clear = [row.name for row in document.rows[1:] if row.change in ("larger", "smaller")]
     return f"{text} These differ: {', '.join(clear)}." if clear else text
-
-
-def _text_head(label: str, each: ComparedEstimate, width: int) -> str:
-    start = f"{label}  {each.date[:10]}  "
-    file = visible(each.file)
-    room = width - len(start)
-    command = visible(shlex.join(each.argv))
-    start += f"{middle(file, room // 3)}  "
-    return start + middle(command, width - len(start))
 
 
 def _cell(row: Compared, interval: Interval | None) -> str:

@@ -144,23 +144,19 @@ def cause_words(document: EstimateDocument) -> str | None:
     if document.verdict.code == "already_huge":
         return "its memory is on huge pages already, by its own request or the system's"
     if document.verdict.code == "not_worth_it":
-        return _harmless(document)
+        base, huge = (walks(document, size) for size in page_sizes(document))
+        if base is None or huge is None:
+            return None
+        if document.bound_fraction.value < WORTHWHILE_FRACTION:
+            return f"few page walks: {units.count(base)}"
+        if 2 * huge > base:
+            size = units.size(document.huge_page_bytes)
+            return f"{units.count(base)} page walks, and {units.count(huge)} on {size} pages"
+        return f"{units.count(base)} page walks, which overlap with other work"
     if document.what_to_do and document.what_to_do[0].why_not_huge is not None:
         return document.what_to_do[0].why_not_huge
     mode = document.machine.thp_mode if document.machine is not None else None
     return None if mode is None else f'THP is "{mode}" here'
-
-
-def _harmless(document: EstimateDocument) -> str | None:
-    base, huge = (walks(document, size) for size in page_sizes(document))
-    if base is None or huge is None:
-        return None
-    if document.bound_fraction.value < WORTHWHILE_FRACTION:
-        return f"few page walks: {units.count(base)}"
-    if 2 * huge > base:
-        size = units.size(document.huge_page_bytes)
-        return f"{units.count(base)} page walks, and {units.count(huge)} on {size} pages"
-    return f"{units.count(base)} page walks, which overlap with other work"
 
 
 def page_sizes(document: EstimateDocument) -> tuple[int, int]:

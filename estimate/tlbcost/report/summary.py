@@ -77,26 +77,22 @@ def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str
     few = document.verdict.code == "not_worth_it"
     rest: list[str] = []
     for room in _FEW_ROOMS if few else _ROOMS:
-        rest = _below(document, caveats, room, width)
+        commands = command_lines(document, width)
+        table = gain_table(document) if room.table else []
+        shown = [cut(item, room.caveat_lines, width) for item in caveats[: room.caveats]]
+        doubts = (
+            ["Before you rely on it:", *(line for item in shown for line in item)] if shown else []
+        )
+        groups = [
+            [*table, *_bound(document, width)],
+            _facts(document, commands, room, width),
+            commands,
+            [*doubts, *_basis(document, len(caveats) - len(shown), room, width)],
+        ]
+        rest = [line for group in groups if group for line in ("", *group)]
         if len(verdict) + len(rest) <= (_FEW_LINES if few else _MOST_LINES):
             break
     return verdict, rest
-
-
-def _below(
-    document: EstimateDocument, caveats: list[list[str]], room: _Room, width: int
-) -> list[str]:
-    commands = command_lines(document, width)
-    table = gain_table(document) if room.table else []
-    shown = [cut(item, room.caveat_lines, width) for item in caveats[: room.caveats]]
-    doubts = ["Before you rely on it:", *(line for item in shown for line in item)] if shown else []
-    groups = [
-        [*table, *_bound(document, width)],
-        _facts(document, commands, room, width),
-        commands,
-        [*doubts, *_basis(document, len(caveats) - len(shown), room, width)],
-    ]
-    return [line for group in groups if group for line in ("", *group)]
 
 
 def _bound(document: EstimateDocument, width: int) -> list[str]:

@@ -254,7 +254,18 @@ class Fleet:
             alive = self._alive(present)
             for address in list(self._running):
                 yield from self._collect(address, present, alive, waiting)
-            self._assign(waiting, alive, begin)
+            hosts = {alive[address].host for address in self._running if address in alive}
+            for job in list(waiting):
+                free = [a for a in self._fitting(job, alive) if alive[a].host not in hosts]
+                if not free:
+                    continue
+                waiting.remove(job)
+                if not job.begun:
+                    begin(job.task)
+                    job.begun = True
+                attempt = self._cluster.start(job.task, job.calibration, free[0])
+                self._running[free[0]] = job, attempt
+                hosts.add(alive[free[0]].host)
             yield from self._give_up(waiting, alive)
             if waiting or self._running:
                 self._sleep(_POLL_S)
@@ -318,20 +329,6 @@ class Fleet:
             if machine in seen.machines and (address, machine) not in self._refused
         ]
         return [address for address in fit if address not in job.avoided] or fit
-
-    def _assign(self, waiting: list[_Job], alive: Mapping[str, Seen], begin: Begin) -> None:
-        hosts = {alive[address].host for address in self._running if address in alive}
-        for job in list(waiting):
-            free = [a for a in self._fitting(job, alive) if alive[a].host not in hosts]
-            if not free:
-                continue
-            waiting.remove(job)
-            if not job.begun:
-                begin(job.task)
-                job.begun = True
-            attempt = self._cluster.start(job.task, job.calibration, free[0])
-            self._running[free[0]] = job, attempt
-            hosts.add(alive[free[0]].host)
 
     def _give_up(self, waiting: list[_Job], alive: Mapping[str, Seen]) -> Iterator[TaskResult]:
         now = self._clock()

@@ -203,10 +203,6 @@ def _evidence_options(service: Service) -> list[str]:
     seconds = []
     if service.seconds is not None:
         seconds = ["--seconds", f"{time_s(service.seconds, 'seconds'):g}"]
-    return [*redact, *limit, *seconds, "--pid", str(_pid_of(service))]
-
-
-def _pid_of(service: Service) -> int:
     pid = service.pid
     if service.pidfile is not None:
         try:
@@ -219,7 +215,7 @@ def _pid_of(service: Service) -> int:
             f"there is no process {pid}",
             "pidfile = FILE follows a service through restarts",
         )
-    return int(pid or 0)
+    return [*redact, *limit, *seconds, "--pid", str(int(pid or 0))]
 
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent

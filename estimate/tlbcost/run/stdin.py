@@ -175,18 +175,16 @@ class _Kept:
             )
             return
         with contextlib.suppress(BlockingIOError):
-            self._keep(os.read(self._fd, _CHUNK_BYTES))
-
-    def _keep(self, data: bytes) -> None:
-        self._ended = not data
-        if self._copy is None:
-            with tempfile.TemporaryFile(buffering=0) as copy:
-                self._copy = os.dup(copy.fileno())
-        view = memoryview(data)
-        while view:
-            n = os.pwrite(self._copy, view, self._bytes)
-            self._bytes += n
-            view = view[n:]
+            data = os.read(self._fd, _CHUNK_BYTES)
+            self._ended = not data
+            if self._copy is None:
+                with tempfile.TemporaryFile(buffering=0) as copy:
+                    self._copy = os.dup(copy.fileno())
+            view = memoryview(data)
+            while view:
+                n = os.pwrite(self._copy, view, self._bytes)
+                self._bytes += n
+                view = view[n:]
 
     def _fail(self, why: str, hint: str | None) -> None:
         message = f"cannot keep standard input for later runs: {why}"

@@ -26,7 +26,6 @@ from tlbcost.processors.published import (
     Geometry,
     PageSizeGeometry,
     Pipeline,
-    PublishedCore,
     TlbLevel,
     assumed,
     published,
@@ -96,11 +95,15 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         walkers = max(1, round(at_once)) if at_once else _ASSUMED_WALKERS
         if at_once is None:
             notes.append(f"the number of page walkers is assumed: {walkers}")
+    directories = core.directories if core else None
+    if directories is None:
+        entries, ways = (assumed()[f"page_{name}"] for name in ("directories", "directory_ways"))
+        directories = TlbLevel(round(entries.value), round(ways.value))
     fields = {
         **pipeline_options(pipeline or _ASSUMED_PIPELINE),
         **_caches(found, levels, sizes, clock),
         "walkers": walkers,
-        **_directories(core),
+        **{"directories": directories.entries, "directory-ways": directories.ways},
         **_walks(calibration, machine, geometry, levels, walkers, clock),
     }
     if fields["host-shift"] and 1 << fields["host-shift"] == machine.base_page_bytes:
@@ -165,14 +168,6 @@ def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
         "store-buffer": pipeline.store_buffer,
         "mispredict": pipeline.mispredict_cycles,
     }
-
-
-def _directories(core: PublishedCore | None) -> dict[str, int]:
-    directories = core.directories if core else None
-    if directories is None:
-        entries, ways = (assumed()[f"page_{name}"] for name in ("directories", "directory_ways"))
-        directories = TlbLevel(round(entries.value), round(ways.value))
-    return {"directories": directories.entries, "directory-ways": directories.ways}
 
 
 def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:

@@ -121,7 +121,8 @@ def choose_level(
             sentence += f"; {measured_ways} ways measured"
         if measured is None:
             return chosen, LevelSource("published", sentence)
-        if _agree(row.entries, measured):
+        near = abs(row.entries - measured.value) <= AGREEMENT_FRACTION * measured.value
+        if near or measured.low <= row.entries <= measured.high:
             sentence += f", confirmed by measurement ({_entries(measured)})"
             return chosen, LevelSource("published", sentence, confirmed=True)
         fitted = _fit(measured, row.ways if row.ways != row.entries else None, name)
@@ -150,11 +151,6 @@ def choose_level(
 def _measured_ways(calibration: Calibration | None, name: Level, size: int) -> int | None:
     interval = cost_at(calibration, f"{name}_ways", size) if calibration else None
     return round(interval.value) if interval and interval.value >= 1 else None
-
-
-def _agree(entries: int, measured: Interval) -> bool:
-    near = abs(entries - measured.value) <= AGREEMENT_FRACTION * measured.value
-    return near or measured.low <= entries <= measured.high
 
 
 def _with_ways(name: Level, entries: int, ways: int | None) -> TlbLevel:

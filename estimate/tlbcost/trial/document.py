@@ -91,26 +91,23 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
 def _print_trial(console: Console, trial: Trial) -> None:
     pairs = trial.proven_pairs if trial.proven else trial.pairs
     shown = table(trial.method.name, "base pages", "huge pages" if trial.proven else "asked for")
-    for name, write, base, huge in _lines(pairs):
-        shown.add_row(name, write(base), write(huge))
-    shown.add_row("on huge pages", _covered(pairs, base=True), _covered(pairs, base=False))
-    section(console, shown)
 
-
-def _lines(pairs: Sequence[Pair]) -> list[tuple[str, Callable[[float], str], float, float]]:
     def both(value: Callable[[Pair, bool], int]) -> tuple[float, float]:
         return (
             median([value(pair, False) for pair in pairs]),
             median([value(pair, True) for pair in pairs]),
         )
 
-    return [
+    for name, write, base, huge in [
         ("wall", units.time, *both(lambda p, h: (p.huge if h else p.base).wall_ns)),
         ("user", units.time, *both(lambda p, h: (p.huge if h else p.base).user_ns)),
         ("system", units.time, *both(lambda p, h: (p.huge if h else p.base).system_ns)),
         ("minor faults", _count, *both(lambda p, h: (p.huge if h else p.base).minor_faults)),
         ("peak memory", _size, *both(lambda p, h: p.huge_peak_bytes if h else p.base_peak_bytes)),
-    ]
+    ]:
+        shown.add_row(name, write(base), write(huge))
+    shown.add_row("on huge pages", _covered(pairs, base=True), _covered(pairs, base=False))
+    section(console, shown)
 
 
 def _count(n: float) -> str:
