@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable
 
 from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
-from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import CONDITION_HOLDS, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.profile import DEFAULT_FILE, DEFAULT_ROWS
 
@@ -132,6 +131,9 @@ def _since(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace, text: str, to_json: Callable[[], str]) -> None:
     give_report(
-        text, lambda whole, file: print(whole, end="", file=file), lambda _: to_json(),
-        arguments.output, arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+        arguments,
+        text,
+        lambda whole, file: print(whole, end="", file=file),
+        lambda _: to_json(),
+        stdout=True,
+    )

@@ -12,12 +12,14 @@ from typing import TextIO
 from tlbcost.calibration.file import CalibrationRequest, cached_calibration, obtain
 from tlbcost.common.arguments import (
     add_exit_codes,
+    add_flag,
     add_reports,
+    files_of,
     to_picture,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.common.progress import Progress, say
 
@@ -45,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--details", action="store_true", help="print all figures")
     parser.add_argument("--plot", type=to_picture, metavar="FILE", help="draw it (.png or .svg)")
-    parser.add_argument(
-        "--recalibrate", action="store_true", help="measure again, even if a calibration is cached"
-    )
+    add_flag(parser, "--recalibrate", "measure again, even if a calibration is cached")
 
 
 def page_size(text: str) -> int:
@@ -62,18 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     mode = "--show" if arguments.show else "--compare" if arguments.compare else None
     useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
     if arguments.compare:
-        useless |= {
-            "--json": arguments.json,
-            "--plot": arguments.plot,
-            "--details": arguments.details,
-        }
+        useless |= {"--json": arguments.json, "--plot": arguments.plot}
+        useless["--details"] = arguments.details
     for option, given in useless.items():
         if mode and given:
             raise TlbcostError(
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
-    files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
-    check_files({f"--{option}": file for option, file in files.items()})
+    check_files(files_of(arguments, "--json", "--output", "--plot"))
     return until_stopped(lambda: _calibrate(arguments))
 
 
@@ -81,10 +77,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     if arguments.compare:
         from tlbcost.calibration.document import compare_files
 
-        give_report(
-            compare_files(*arguments.compare), _print, str, arguments.output, None,
-            stream=sys.stdout, exit_code=FAILED,
-        )  # fmt: skip
+        give_report(arguments, compare_files(*arguments.compare), _print, str, stdout=True)
         return 0
     from tlbcost.calibration.document import calibration_document, draw
     from tlbcost.calibration.records import reported_figures, sysfs_caches
@@ -112,10 +105,12 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         width = width_of(sys.stdout) if arguments.output is None else WIDTH
         text = summarize(obtained, reported, width)
     give_report(
-        text, _print,
+        arguments,
+        text,
+        _print,
         lambda _: to_json(calibration_document(obtained, reported)),
-        arguments.output, arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+        stdout=True,
+    )
     if arguments.plot is not None:
         draw(obtained, reported, arguments.plot)
     return 0

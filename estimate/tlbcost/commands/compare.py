@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from tlbcost.common.arguments import add_exit_codes, add_reports, from_file
+from tlbcost.common.arguments import add_exit_codes, add_reports, files_of, from_file
 from tlbcost.common.errors import FAILED
 
 
@@ -23,18 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tlbcost.answer.estimate_document import read_estimate
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
     from tlbcost.report.comparison import compared, print_comparison
 
     given = (arguments.first, arguments.second)
-    files = {"--json": arguments.json, "--output": arguments.output}
+    files = files_of(arguments, "--json", "--output")
     check_files(files, FAILED, {"A.json": [given[0]], "B.json": [given[1]]})
     found = compared(
         read_estimate(given[0]), read_estimate(given[1]), (str(given[0]), str(given[1]))
     )
-    give_report(
-        found, print_comparison, to_json, arguments.output, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+    give_report(arguments, found, print_comparison, stdout=True)
     return 0

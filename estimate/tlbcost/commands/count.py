@@ -15,14 +15,18 @@ from tlbcost.common.arguments import (
     add_counted,
     add_details,
     add_exit_codes,
+    add_file,
+    add_flag,
     add_program,
     add_redact,
     add_reports,
     add_run_options,
     add_runs,
+    counted_mode,
     event_names,
+    files_of,
     program_words,
-    to_file,
+    request_from,
     whole_number,
 )
 from tlbcost.common.cleanup import until_stopped
@@ -51,17 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-I", "--interval", metavar="MS", type=whole_number(_SHORTEST_MS, _LONGEST_MS),
         help="print the counts every MS ms too",
     )  # fmt: skip
-    parser.add_argument(
-        "--multiplex", action="store_true", help="run COMMAND once, with events taking turns"
-    )
+    add_flag(parser, "--multiplex", "run COMMAND once, with events taking turns")
     add_redact(parser)
     add_run_options(parser)
     add_reports(parser, json="the counts")
     add_runs(parser, 1, "count everything")
-    parser.add_argument(
-        "--table", metavar="FILE", type=to_file,
-        help="write the counts as a table, for 'tlbcost estimate --from FILE'",
-    )  # fmt: skip
+    add_file(parser, "--table", "write the counts as a table, for 'tlbcost estimate --from FILE'")
     add_program(parser)
 
 
@@ -75,19 +74,16 @@ def _count(arguments: argparse.Namespace) -> int:
 
     argv = program_words(arguments.program)
     target = _target(arguments, argv)
-    files = {option: getattr(arguments, option) for option in ("json", "output", "table")}
-    check_files({f"--{option}": file for option, file in files.items()}, TOOL_FAILED)
+    check_files(files_of(arguments, "--json", "--output", "--table"), TOOL_FAILED)
     intervals = _Intervals(arguments.output)
-    request = CountRequest(
+    request = request_from(
+        CountRequest,
+        arguments,
         argv=argv,
         target=target,
         events=event_names(arguments),
-        pmu=arguments.pmu,
-        mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
-        multiplex=arguments.multiplex,
+        mode=counted_mode(arguments),
         interval_ms=arguments.interval,
-        runs=arguments.runs,
-        prepare=arguments.prepare,
         show=intervals.show,
     )
     code, findings = count(request)

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tlbcost.common.arguments import add_details, add_exit_codes, add_reports
 from tlbcost.common.console import width_of
-from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.output import check_files, give_report
 from tlbcost.doctor.check import text_of
 from tlbcost.doctor.examination import examine
@@ -25,10 +23,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_files({"--json": arguments.json})
     found = examine()
     give_report(
+        arguments,
         found,
         lambda findings, file: print(
             text_of(findings.checks, width_of(file), details=arguments.details), file=file
         ),
-        to_json, None, arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+        stdout=True,
+    )
     return 0 if found.estimate_works else CANNOT_MEASURE

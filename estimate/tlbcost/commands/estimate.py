@@ -21,6 +21,8 @@ from tlbcost.common.arguments import (
     add_engine,
     add_exit_codes,
     add_fail_if,
+    add_file,
+    add_flag,
     add_no_measure,
     add_program,
     add_redact,
@@ -30,11 +32,13 @@ from tlbcost.common.arguments import (
     add_runs,
     add_time_limit,
     duration,
+    files_of,
     from_file,
     measuring,
     percent,
     process_id,
     program_words,
+    request_from,
     to_file,
     to_picture,
 )
@@ -58,12 +62,12 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     request = request_of(arguments)
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = {name: getattr(arguments, name) for name in ("code", "folded", "plan", "plot", "pprof")}
+    files = files_of(arguments, "--code", "--folded", "--plan", "--plot", "--pprof")
     asked = [option for option, file in files.items() if file is not None]
     if asked and request.unsimulated is not None:
         raise TlbcostError(
-            f"--{asked[0]} needs a simulation, which {request.unsimulated} excludes",
-            f"leave --{asked[0]} out, or {request.unsimulated}",
+            f"{asked[0]} needs a simulation, which {request.unsimulated} excludes",
+            f"leave {asked[0]} out, or {request.unsimulated}",
             USAGE,
         )
     others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
@@ -73,9 +77,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
             raise TlbcostError(f"{others} excludes --fail-if", "leave one out", USAGE)
     request.check()
     # Whatever can be refused is refused before anything takes time.
-    written = {f"--{option}": file for option, file in files.items()}
     check_files(
-        {"--json": arguments.json, "--output": arguments.output, **written},
+        files_of(arguments, "--json", "--output", *files),
         TOOL_FAILED,
         {"--from": request.imported, "--calibration": [c for c in [request.calibration] if c]},
     )
@@ -93,7 +96,6 @@ def _estimate_here(
 ) -> int:
     from tlbcost.answer.document import estimate_document
     from tlbcost.answer.estimate import estimate, with_words
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.report.condition import exit_code
     from tlbcost.report.details import print_report
@@ -103,13 +105,7 @@ def _estimate_here(
         given = replace(found.given, argv=program_only(found.given.argv))
         found = with_words(replace(found, given=given))
     document = estimate_document(found)
-    give_report(
-        document,
-        partial(print_report, details=arguments.details),
-        to_json,
-        arguments.output,
-        arguments.json,
-    )
+    give_report(arguments, document, partial(print_report, details=arguments.details))
     if asked:
         _write_attribution(found, arguments, asked[0])
     return exit_code(conditions, document)
@@ -121,21 +117,18 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
     from tlbcost.machines.estimate import MachinesRequest, estimate_machines
 
     found = estimate_machines(
-        MachinesRequest(
+        request_from(
+            MachinesRequest,
+            arguments,
             argv=request.argv,
             names=arguments.machine,
             page_sizes=arguments.page_size or (),
-            calibration=request.calibration,
-            recalibrate=request.recalibrate,
-            prepare=request.prepare,
-            ignore_failure=request.ignore_failure,
-            region=request.region,
         )
     )
     if arguments.redact:
         found = replace(found, argv=program_only(found.argv))
     text = partial(print_report, details=arguments.details)
-    give_report(found, text, to_json, arguments.output, arguments.json)
+    give_report(arguments, found, text, to_json)
 
 
 def _check_others(request: EstimateRequest, option: str) -> None:
@@ -167,7 +160,7 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
     simulated = found.simulated
     if simulated is None or simulated.attribution is None:
         raise TlbcostError(
-            f"nothing to write for --{asked}: no simulation found which code misses",
+            f"nothing to write for {asked}: no simulation found which code misses",
             "--backend sim",
             TOOL_FAILED,
         )
@@ -247,10 +240,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--canary", action="store_true",
         help="with --pid: a few copies first, and no more if the process waits or faults more",
     )  # fmt: skip
-    parser.add_argument(
-        "--code", metavar="FILE", type=to_file,
-        help="write which code misses, by the simulation, for tlbcost annotate to show",
-    )  # fmt: skip
+    add_file(
+        parser, "--code", "write which code misses, by the simulation, for tlbcost annotate to show"
+    )
     parser.add_argument(
         "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
     )
@@ -304,10 +296,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=page_sizes,
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
-    parser.add_argument(
-        "--plot", metavar="FILE", type=to_picture,
-        help="draw the page walks over the run (.png or .svg)",
-    )  # fmt: skip
+    add_file(parser, "--plot", "draw the page walks over the run (.png or .svg)", to_picture)
     parser.add_argument(
         "--plan", metavar="FILE", type=to_file,
         help="write which allocations have most of the gain for the least memory: what run --plan "
@@ -317,9 +306,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pprof", metavar="FILE", type=to_file,
         help="write the calls that lead to page walks, for go tool pprof and others that read it",
     )  # fmt: skip
-    parser.add_argument(
-        "--recalibrate", action="store_true", help="measure this machine's costs again first"
-    )
+    add_flag(parser, "--recalibrate", "measure this machine's costs again first")
     parser.add_argument(
         "-p", "--pid", metavar="PID", type=process_id,
         help="a process that already runs: follow copies of its threads",
@@ -340,10 +327,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sites", action="store_true",
         help="say which code allocated the memory, by a library that the program is started with",
     )  # fmt: skip
-    parser.add_argument(
-        "--text", action="store_true",
-        help="measure the code of the program and of its libraries on huge pages, too",
-    )  # fmt: skip
+    add_flag(
+        parser, "--text", "measure the code of the program and of its libraries on huge pages, too"
+    )
     parser.add_argument(
         "--time-budget", metavar="TIME", type=duration,
         help="for pairs of runs on base and on huge pages, such as 3m (default: 60 s, or the time "
@@ -377,33 +363,16 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
                     USAGE,
                 )
     text: tuple[Also, ...] = ("text",) if arguments.text else ()
-    return EstimateRequest(
+    return request_from(
+        EstimateRequest,
+        arguments,
         argv=program_words(arguments.program),
         sites=arguments.sites or arguments.plan is not None,
         imported=tuple(arguments.imported or ()),
-        backend=arguments.backend,
-        engine=arguments.engine,
-        overhead=arguments.overhead,
-        copies=arguments.copies,
-        most_pause=arguments.most_pause,
-        canary=arguments.canary,
-        pid=arguments.pid,
-        seconds=arguments.seconds,
-        children=arguments.children,
-        calibration=arguments.calibration,
-        recalibrate=arguments.recalibrate,
-        runs=arguments.runs,
-        prepare=arguments.prepare,
-        ignore_failure=arguments.ignore_failure,
-        nodes=arguments.nodes,
-        cpu=arguments.cpu,
         object_name=arguments.object,
-        walk_cycles=arguments.walk_cycles,
         measured=measuring(arguments),
-        time_budget=arguments.time_budget,
         system=not arguments.no_system,
         also=((*text, "shared memory") if arguments.shared_memory else text),
-        region=arguments.region,
     )
 
 

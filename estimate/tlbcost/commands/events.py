@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tlbcost.common.arguments import add_exit_codes, add_reports
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.arguments import add_exit_codes, add_flag, add_reports
+from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.pmu import (
     EventsRequest,
@@ -28,9 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of this CPU, as 'skl', 'zen4' or 'neoverse-n1', instead of the machine's own",
     )
     parser.add_argument("--role", metavar="ROLE", help="only the events of this role")
-    parser.add_argument(
-        "--list", action="store_true", help="list the CPUs that are known, and stop"
-    )
+    add_flag(parser, "--list", "list the CPUs that are known, and stop")
     parser.add_argument(
         "--perf-stat",
         action="store_true",
@@ -67,9 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     check_files({"--json": arguments.json})
     give_report(
+        arguments,
         event_support(EventsRequest(arguments.pmu, arguments.role)),
         lambda found, file: print(text(found.pmu, found.events, found.here), end="", file=file),
         lambda found: to_json(found.pmu, found.events, found.encoded_by, found.here),
-        None, arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+        stdout=True,
+    )
     return 0

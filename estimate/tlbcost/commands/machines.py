@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.machines.list_document import comparison, listing, machine_list, one
 from tlbcost.machines.plan import named
@@ -57,12 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             listing(cores, file)
 
-    give_report(
-        found,
-        text,
-        lambda cores: to_json(machine_list(cores)),
-        None, arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+    give_report(arguments, found, text, lambda cores: to_json(machine_list(cores)), stdout=True)
     return 0
 
 

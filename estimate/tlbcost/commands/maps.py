@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -127,16 +126,12 @@ def _pid(words: list[str]) -> int | None:
 
 
 def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.memory.process import print_maps
 
     give_report(
+        arguments,
         maps,
         functools.partial(print_maps, details=arguments.details),
-        to_json,
-        arguments.output,
-        arguments.json,
-        stream=sys.stderr if maps.argv else sys.stdout,
-        exit_code=TOOL_FAILED if maps.argv else FAILED,
+        stdout=maps.argv is None,
     )

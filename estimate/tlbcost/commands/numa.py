@@ -14,14 +14,18 @@ from tlbcost.common.arguments import (
     add_calibration,
     add_details,
     add_exit_codes,
+    add_file,
+    add_flag,
     add_program,
     add_redact,
     add_reports,
     add_run_options,
     add_time_limit,
     duration,
+    files_of,
     process_id,
     program_words,
+    request_from,
     to_picture,
 )
 from tlbcost.common.cleanup import Stopped, until_stopped
@@ -80,9 +84,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         "--watch", metavar="PID", type=process_id,
         help="watch this process, and say each second what its pages need",
     )  # fmt: skip
-    parser.add_argument(
-        "--apply", action="store_true", help="with --watch: do it: move, split and make huge pages"
-    )
+    add_flag(parser, "--apply", "with --watch: do it: move, split and make huge pages")
     parser.add_argument(
         "--interval", metavar="TIME", type=duration, default=1.0,
         help="with --watch: decide this often (default: 1s)",
@@ -100,14 +102,9 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         "--threshold", metavar="LIMIT", type=threshold, action="append", default=[],
         help="with --watch: NAME=VALUE: change a threshold; tlbcost-numa(1) lists them",
     )  # fmt: skip
-    parser.add_argument(
-        "--undo", action="store_true",
-        help="with --watch: put back what a watch that was killed changed",
-    )  # fmt: skip
+    add_flag(parser, "--undo", "with --watch: put back what a watch that was killed changed")
 
-    parser.add_argument(
-        "--plot", metavar="FILE", type=to_picture, help="with --watch: draw it (.png or .svg)"
-    )
+    add_file(parser, "--plot", "with --watch: draw it (.png or .svg)", to_picture)
 
 
 def threshold(text: str) -> tuple[str, float]:
@@ -156,7 +153,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
     from tlbcost.numa.watch.document import draw_watch, print_summary
     from tlbcost.numa.watch.process import undo
@@ -164,11 +160,10 @@ def _watch(arguments: argparse.Namespace) -> int:
 
     if arguments.undo:
         return FAILED if undo(arguments.watch) else 0
-    files = {"--json": arguments.json, "--output": arguments.output, "--plot": arguments.plot}
-    check_files(files, TOOL_FAILED)
+    check_files(files_of(arguments, "--json", "--output", "--plot"), TOOL_FAILED)
     session = Session(_request(arguments))
     document, stopped = _shown(session)
-    give_report(document, print_summary, to_json, arguments.output, arguments.json)
+    give_report(arguments, document, print_summary)
     if arguments.plot is not None:
         draw_watch(document, arguments.plot)
     if stopped is not None:
@@ -212,23 +207,20 @@ def _request(arguments: argparse.Namespace) -> WatchRequest:
     l2, l3, source = cache_sizes()
     if arguments.cache is not None:
         (l2, l3), source = arguments.cache, "as asked for"
-    return WatchRequest(
+    return request_from(
+        WatchRequest,
+        arguments,
         pid=arguments.watch,
-        nodes=arguments.nodes,
-        apply=arguments.apply,
         interval_s=arguments.interval,
-        seconds=arguments.seconds,
         limits=with_changes(arguments.threshold),
         caches=(l2, l3),
         caches_source=source,
-        samples=arguments.samples,
         fault_ns=fault.value if fault else None,
         machine=machine,
     )
 
 
 def _study(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report
     from tlbcost.numa.report import print_study
     from tlbcost.numa.runs import NumaRequest, study_placement
@@ -238,18 +230,10 @@ def _study(arguments: argparse.Namespace) -> int:
         raise TlbcostError("no program to run", "tlbcost numa -- ./app ARG...", USAGE)
     # Whatever can be refused is refused before anything takes time.
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
-    request = NumaRequest(
-        argv=argv,
-        nodes=arguments.nodes,
-        spread=arguments.spread,
-        caches=arguments.cache,
-        calibration=arguments.calibration,
-        prepare=arguments.prepare,
-        ignore_failure=arguments.ignore_failure,
-    )
+    request = request_from(NumaRequest, arguments, argv=argv, caches=arguments.cache)
     print_text = functools.partial(print_study, details=arguments.details)
     study = study_placement(request)
     if arguments.redact:
         study = replace(study, argv=program_only(argv))
-    give_report(study, print_text, to_json, arguments.output, arguments.json)
+    give_report(arguments, study, print_text)
     return 0

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
     add_details,
     add_exit_codes,
+    add_file,
+    add_flag,
     add_reports,
     add_time_limit,
     to_picture,
     whole_number,
 )
 from tlbcost.common.cleanup import until_stopped
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 3, 1000
 # Long enough for the clock, and for what interrupts: from 10 ms to 1 s on a core of 2023.
@@ -34,18 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--accesses", metavar="N", type=whole_number(1, 1 << 40), default=_ACCESSES,
         help="accesses of each run (default: 16777216; the article: 134217728)",
     )  # fmt: skip
-    parser.add_argument(
-        "--all", action="store_true", help="the sizes of multi-size transparent pages, too"
-    )
+    add_flag(parser, "--all", "the sizes of multi-size transparent pages, too")
     add_details(parser)
     add_reports(parser, json="the runs", output=None)
     parser.add_argument(
         "--only", metavar="NUMBERS", type=_numbers, default=None,
         help="only these patterns, separated by commas (1 to 11)",
     )  # fmt: skip
-    parser.add_argument(
-        "--plot", metavar="FILE", type=to_picture, help="draw the ratios (.png or .svg)"
-    )
+    add_file(parser, "--plot", "draw the ratios (.png or .svg)", to_picture)
     parser.add_argument(
         "--rounds", metavar="N", type=whole_number(_FEWEST_ROUNDS, _MOST_ROUNDS), default=5,
         help="run each pattern N times on each size (default: 5)",
@@ -83,7 +80,6 @@ def _sizes(text: str) -> list[int]:
 
 def _measure(arguments: argparse.Namespace) -> int:
     from tlbcost.calibration.file import look_up
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.common.progress import say
     from tlbcost.pagesizes.document import document_of, print_page_sizes
@@ -101,9 +97,11 @@ def _measure(arguments: argparse.Namespace) -> int:
     cached, _ = look_up()
     report = document_of(times, current_machine(), cached.calibration if cached else None)
     give_report(
-        report, functools.partial(print_page_sizes, details=arguments.details), to_json, None,
-        arguments.json, stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+        arguments,
+        report,
+        functools.partial(print_page_sizes, details=arguments.details),
+        stdout=True,
+    )
     if arguments.plot is not None:
         from tlbcost.pagesizes.document import draw_page_sizes
 

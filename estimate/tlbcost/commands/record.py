@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from tlbcost.common.arguments import (
     add_counted,
     add_exit_codes,
+    add_flag,
     add_program,
     add_quiet,
+    counted_mode,
     event_names,
     program_words,
     to_file,
@@ -36,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         before="COMMAND keeps its own standard input, output and error, and its exit code is ours.",
     )
     add_counted(parser, "sample")
-    parser.add_argument(
-        "--addresses", action="store_true",
-        help="record the addresses of data as well, where the CPU has them",
-    )  # fmt: skip
+    add_flag(parser, "--addresses", "record the addresses of data as well, where the CPU has them")
     parser.add_argument(
         "--frequency", metavar="N", type=_POSITIVE, help="take N samples a second of each event"
     )
@@ -71,7 +70,7 @@ def _record(arguments: argparse.Namespace) -> int:
         target=target,
         events=event_names(arguments),
         pmu=arguments.pmu,
-        mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
+        mode=counted_mode(arguments),
         pace=Pace(arguments.period, arguments.frequency),
         addresses=arguments.addresses,
     )

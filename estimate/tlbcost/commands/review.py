@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
     add_exit_codes,
+    add_file,
+    add_flag,
     add_redact,
     add_reports,
     duration,
+    files_of,
     from_file,
-    to_file,
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
@@ -52,26 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", metavar="FILE", type=Path, nargs=2, help="compare two saved reviews"
     )
-    parser.add_argument(
-        "--csv", metavar="FILE", type=to_file, help="write the decision table as CSV to FILE"
-    )
-    parser.add_argument(
-        "--gate", action="store_true", help="exit with 3 if a rule of the plan's gate is broken"
-    )
-    parser.add_argument(
-        "--html", metavar="FILE", type=to_file,
-        help="write it as one HTML file, which loads nothing from anywhere",
-    )  # fmt: skip
-    parser.add_argument(
-        "--init", action="store_true", help="print an example of a plan that can be run as it is"
-    )
-    parser.add_argument(
-        "--junit", metavar="FILE", type=to_file, help="write it as JUnit XML to FILE, for CI"
-    )
-    parser.add_argument(
-        "--markdown", metavar="FILE", type=to_file,
-        help="write it as Markdown to FILE, for a pull request",
-    )  # fmt: skip
+    add_file(parser, "--csv", "write the decision table as CSV to FILE")
+    add_flag(parser, "--gate", "exit with 3 if a rule of the plan's gate is broken")
+    add_file(parser, "--html", "write it as one HTML file, which loads nothing from anywhere")
+    add_flag(parser, "--init", "print an example of a plan that can be run as it is")
+    add_file(parser, "--junit", "write it as JUnit XML to FILE, for CI")
+    add_file(parser, "--markdown", "write it as Markdown to FILE, for a pull request")
     add_redact(parser)
     parser.add_argument(
         "--resume", action="store_true",
@@ -115,19 +102,16 @@ def run(arguments: argparse.Namespace) -> int:
         print(data("review", "example.toml").read_text(encoding="utf-8"), end="")
         return 0
     if arguments.compare is not None:
-        from tlbcost.common.document import to_json
         from tlbcost.common.output import check_files, give_report
         from tlbcost.review.gate import compared, read_review
         from tlbcost.review.text import print_comparison
 
-        written = {"--json": arguments.json, "--output": arguments.output}
-        check_files(written, FAILED, {"--compare": arguments.compare})
+        check_files(
+            files_of(arguments, "--json", "--output"), FAILED, {"--compare": arguments.compare}
+        )
         first, second = map(read_review, arguments.compare)
         found = compared(first, second)
-        give_report(
-            found, print_comparison, to_json, arguments.output, arguments.json,
-            stream=sys.stdout, exit_code=FAILED,
-        )  # fmt: skip
+        give_report(arguments, found, print_comparison, stdout=True)
         return 0
     if arguments.convert:
         return until_stopped(lambda: convert(arguments))
@@ -147,8 +131,7 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     from tlbcost.review.task import plan_tasks
 
     files = ("--csv", "--html", "--json", "--junit", "--markdown", "--output")
-    written = {option: getattr(arguments, option[2:]) for option in files}
-    check_files(written, FAILED, {"PLAN": [arguments.plan]})
+    check_files(files_of(arguments, *files), FAILED, {"PLAN": [arguments.plan]})
     # Whatever can be refused is refused before anything takes time.
     baseline = None if arguments.baseline is None else read_review(arguments.baseline)
     plan = read_plan(arguments.plan)
@@ -162,15 +145,11 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     review = review_document(plan, results)
     if arguments.gate:
         review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
     from tlbcost.review.document import calibrations
     from tlbcost.review.text import print_report, to_csv, to_html, to_junit, to_markdown
 
-    give_report(
-        review, print_report, to_json, arguments.output, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+    give_report(arguments, review, print_report, stdout=True)
     others = (
         (arguments.csv, to_csv),
         (arguments.html, lambda found: to_html(found, calibrations(plan, found))),
@@ -211,10 +190,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", metavar="NAME", help="with --convert: the host that the log is from"
     )
-    parser.add_argument(
-        "--hosts", metavar="FILE", type=to_file,
-        help="with --counts: write the figures of each host as CSV to FILE",
-    )  # fmt: skip
+    add_file(parser, "--hosts", "with --counts: write the figures of each host as CSV to FILE")
     parser.add_argument(
         "--service", metavar="NAME",
         help="with --convert: what the log counts (default: the cgroup of each line)",
@@ -251,7 +227,6 @@ def convert(arguments: argparse.Namespace) -> int:
 
 
 def review_counts(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
     from tlbcost.fleet.review import review_counts as review
@@ -263,15 +238,11 @@ def review_counts(arguments: argparse.Namespace) -> int:
         raise TlbcostError(f"{arguments.plan} is no plan but counts", hint, USAGE)
     counts = matching(arguments.counts)
     files = ("--csv", "--hosts", "--json", "--markdown", "--output")
-    written = {option: getattr(arguments, option[2:]) for option in files}
     read = [] if arguments.plan is None else [arguments.plan]
-    check_files(written, FAILED, {"PLAN": read, "--counts": counts})
+    check_files(files_of(arguments, *files), FAILED, {"PLAN": read, "--counts": counts})
     plan = None if arguments.plan is None else read_plan(arguments.plan, services=False)
     found = review(counts, plan)
-    give_report(
-        found.document, print_report, to_json, arguments.output, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
+    give_report(arguments, found.document, print_report, stdout=True)
     others = (
         (arguments.csv, to_csv(found.document)),
         (arguments.markdown, to_markdown(found.document)),

@@ -63,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import STDOUT, check_files, give_report
     from tlbcost.thp.program import print_reached
 
@@ -108,11 +107,5 @@ def run(arguments: argparse.Namespace) -> int:
 
         reached = run_program(argv, text=arguments.text)
     silent = arguments.quiet and arguments.output is None and arguments.json != STDOUT
-    give_report(
-        reached,
-        (lambda _found, _file: None) if silent else print_reached,
-        to_json,
-        arguments.output,
-        arguments.json,
-    )
+    give_report(arguments, reached, (lambda _found, _file: None) if silent else print_reached)
     return reached.exit_code or 0

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from tlbcost.common.arguments import (
     FAIL_IF_CODES,
     add_details,
     add_exit_codes,
     add_fail_if,
+    add_file,
     add_reports,
+    files_of,
     from_file,
     to_file,
 )
@@ -30,38 +31,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--openmetrics", metavar="FILE", type=to_file,
         help="write its gain, bound, growth and stalls as gauges for Prometheus to FILE",
     )  # fmt: skip
-    parser.add_argument(
-        "file", metavar="FILE", type=from_file,
-        help="what tlbcost estimate --json wrote; -: standard input",
-    )  # fmt: skip
+    add_file(parser, "file", "what tlbcost estimate --json wrote; -: standard input", from_file)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from functools import partial
 
     from tlbcost.answer.estimate_document import read_estimate
-    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_files, give_report, write
     from tlbcost.report.condition import exit_code, parse_comparison
     from tlbcost.report.details import print_report
     from tlbcost.report.gauges import gauges
 
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = {
-        "--json": arguments.json, "--openmetrics": arguments.openmetrics,
-        "--output": arguments.output,
-    }  # fmt: skip
+    files = files_of(arguments, "--json", "--openmetrics", "--output")
     check_files(files, FAILED, {"FILE": [arguments.file]})
     document = read_estimate(arguments.file)
-    give_report(
-        document,
-        partial(print_report, details=arguments.details),
-        to_json,
-        arguments.output,
-        arguments.json,
-        stream=sys.stdout,
-        exit_code=FAILED,
-    )
+    give_report(arguments, document, partial(print_report, details=arguments.details), stdout=True)
     if arguments.openmetrics is not None:
         write(arguments.openmetrics, gauges(document))
     return exit_code(conditions, document)

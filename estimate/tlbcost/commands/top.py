@@ -8,7 +8,14 @@ import functools
 import sys
 from typing import TYPE_CHECKING, get_args
 
-from tlbcost.common.arguments import add_calibration, add_exit_codes, add_reports, duration, to_file
+from tlbcost.common.arguments import (
+    add_calibration,
+    add_exit_codes,
+    add_reports,
+    duration,
+    files_of,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.live.keys import SortKey
@@ -56,27 +63,19 @@ def _top(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
     from tlbcost.live.view import Screen, can_draw, watch
 
-    files = {name: getattr(arguments, name) for name in ("json", "output", "openmetrics")}
-    for name in ("json", "output"):
-        if files[name] is not None and not arguments.once:
-            raise TlbcostError(f"--{name} reports once", f"tlbcost top --once --{name} FILE", USAGE)
-    check_files({f"--{name}": path for name, path in files.items()})
+    files = files_of(arguments, "--json", "--output", "--openmetrics")
+    for option in ("--json", "--output"):
+        if files[option] is not None and not arguments.once:
+            raise TlbcostError(f"{option} reports once", f"tlbcost top --once {option} FILE", USAGE)
+    check_files(files)
     if arguments.once:
-        from tlbcost.common.document import to_json
-        from tlbcost.common.errors import FAILED
         from tlbcost.common.output import give_report
         from tlbcost.live.view import once, print_once
 
         document = once(_request(arguments))
         if arguments.openmetrics is None or arguments.json or arguments.output:
             give_report(
-                document,
-                functools.partial(print_once, sort=arguments.sort),
-                to_json,
-                arguments.output,
-                arguments.json,
-                stream=sys.stdout,
-                exit_code=FAILED,
+                arguments, document, functools.partial(print_once, sort=arguments.sort), stdout=True
             )
         return 0
     drawn = can_draw()

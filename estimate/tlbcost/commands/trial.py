@@ -12,6 +12,7 @@ from tlbcost.common.arguments import (
     add_details,
     add_engine,
     add_exit_codes,
+    add_file,
     add_pairs,
     add_precision,
     add_program,
@@ -20,7 +21,9 @@ from tlbcost.common.arguments import (
     add_reports,
     add_run_options,
     add_time_limit,
+    files_of,
     program_words,
+    request_from,
     to_file,
     to_picture,
 )
@@ -51,13 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
     add_reports(parser, json="the trials")
     add_pairs(parser)
-    parser.add_argument(
-        "--plot", metavar="FILE", type=to_picture, help="draw what each method saves (.png or .svg)"
-    )
+    add_file(parser, "--plot", "draw what each method saves (.png or .svg)", to_picture)
     add_precision(parser)
-    parser.add_argument(
-        "--table", metavar="FILE", type=to_file, help="write the pairs of runs as a table"
-    )
+    add_file(parser, "--table", "write the pairs of runs as a table")
     add_time_limit(parser)
     parser.add_argument(
         "--no-turns", action="store_true",
@@ -85,32 +84,26 @@ def _try(arguments: argparse.Namespace) -> int:
     argv = program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to run", "tlbcost trial -- ./app ARG...", USAGE)
-    files = {
-        "--export-hyperfine": arguments.export_hyperfine, "--json": arguments.json,
-        "--output": arguments.output, "--plot": arguments.plot, "--table": arguments.table,
-    }  # fmt: skip
-    check_files(files, TOOL_FAILED)
-    request = TrialRequest(
+    files = ("--export-hyperfine", "--json", "--output", "--plot", "--table")
+    check_files(files_of(arguments, *files), TOOL_FAILED)
+    request = request_from(
+        TrialRequest,
+        arguments,
         argv=argv,
         methods=tuple(arguments.methods),
-        pairs=arguments.pairs,
         within=arguments.precision,
-        prepare=arguments.prepare,
         estimated=not arguments.no_estimate,
-        engine=arguments.engine,
         # In turns, the time that passes is not the program's own.
         turns=not arguments.no_turns and arguments.export_hyperfine is None,
-        region=arguments.region,
     )
     found = run_trials(request, say)
     if arguments.redact:
         found = replace(found, argv=program_only(found.argv))
     give_report(
+        arguments,
         found,
         functools.partial(print_trials, details=arguments.details),
         lambda trials: to_json(trial_document(trials)),
-        arguments.output,
-        arguments.json,
     )
     if arguments.export_hyperfine is not None:
         write(arguments.export_hyperfine, hyperfine(found), TOOL_FAILED)

@@ -14,6 +14,8 @@ from tlbcost.common.arguments import (
     add_details,
     add_engine,
     add_exit_codes,
+    add_file,
+    add_flag,
     add_no_measure,
     add_pairs,
     add_precision,
@@ -21,10 +23,11 @@ from tlbcost.common.arguments import (
     add_quiet,
     add_redact,
     add_time_limit,
+    files_of,
     from_file,
     measuring,
     program_words,
-    to_file,
+    request_from,
     to_picture,
 )
 from tlbcost.common.cleanup import until_stopped
@@ -59,35 +62,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="NAMES", action="append", default=[],
         help="only these programs of the suite, separated by commas",
     )  # fmt: skip
-    parser.add_argument(
-        "--output", metavar="FILE", type=to_file, help="write the report to this file, not stdout"
-    )
+    add_file(parser, "--output", "write the report to this file, not stdout")
     add_no_measure(parser)
     add_pairs(parser)
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        type=to_picture,
-        help="draw predicted against measured (.png or .svg)",
-    )
+    add_file(parser, "--plot", "draw predicted against measured (.png or .svg)", to_picture)
     add_precision(parser)
     add_quiet(parser)
-    parser.add_argument(
-        "--recalibrate", action="store_true",
-        help="measure this machine's costs again before each program",
-    )  # fmt: skip
+    add_flag(parser, "--recalibrate", "measure this machine's costs again before each program")
     add_redact(parser)
     parser.add_argument(
         "--size", metavar="SIZE", type=_size,
         help="with --stream: bytes of its arrays (default: 1G)",
     )  # fmt: skip
-    parser.add_argument(
-        "--stream", action="store_true",
-        help="STREAM alone, on base pages and under hugectl, with its rates",
-    )  # fmt: skip
-    parser.add_argument(
-        "--table", metavar="FILE", type=to_file, help="write all runs to this file as a table"
-    )
+    add_flag(parser, "--stream", "STREAM alone, on base pages and under hugectl, with its rates")
+    add_file(parser, "--table", "write all runs to this file as a table")
     add_time_limit(parser)
     add_program(parser)
 
@@ -127,9 +115,8 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
     for what, given in useless.items():
         if given:
             raise TlbcostError(f"{what}: no meaning with {mode}", "tlbcost validate --help", USAGE)
-    files = {option: getattr(arguments, option) for option in ("output", "plot", "table")}
     check_files(
-        {f"--{option}": file for option, file in files.items()},
+        files_of(arguments, "--output", "--plot", "--table"),
         inputs={"--from": [path for path in [arguments.recorded] if path]},
     )
     return options
@@ -191,14 +178,12 @@ def _recorded(arguments: argparse.Namespace) -> Record:
     from tlbcost.common.progress import say
     from tlbcost.validation.session import SuiteRequest, validate_suite
 
-    request = SuiteRequest(
+    request = request_from(
+        SuiteRequest,
+        arguments,
         only=tuple(name for words in arguments.only for name in words.split(",")),
-        pairs=arguments.pairs,
         within=arguments.precision,
-        recalibrate=arguments.recalibrate,
-        engine=arguments.engine,
         measured=measuring(arguments),
-        table=arguments.table,
         redacted=arguments.redact,
     )
     return validate_suite(request, say)

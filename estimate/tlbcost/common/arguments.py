@@ -10,11 +10,17 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.output import STDIN, STDOUT
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Request = TypeVar("_Request", bound="DataclassInstance")
 
 _WIDTH = 79
 _MOST_RUNS = 1000
@@ -49,9 +55,8 @@ class Parser(argparse.ArgumentParser):
         """Raises TlbcostError, with exit code 2."""
         of = f"{self.prog}: ".removeprefix("tlbcost").lstrip(" :")
         near = self._nearest(message)
-        raise TlbcostError(
-            of + message, f"{near}, or {self.prog} --help" if near else f"{self.prog} --help", USAGE
-        )
+        hint = f"{near}, or {self.prog} --help" if near else f"{self.prog} --help"
+        raise TlbcostError(of + message, hint, USAGE)
 
     def _nearest(self, message: str) -> str | None:
         """What was meant, if the message complains of an unknown option or choice."""
@@ -130,6 +135,32 @@ def program_words(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[1:] if words[:1] == ["--"] else words)
 
 
+def add_flag(parser: argparse.ArgumentParser, option: str, help_: str) -> None:
+    """An option without a value."""
+    parser.add_argument(option, action="store_true", help=help_)
+
+
+def add_file(
+    parser: argparse.ArgumentParser,
+    option: str,
+    help_: str,
+    kind: Callable[[str], Path] = to_file,
+) -> None:
+    """An option with a file."""
+    parser.add_argument(option, metavar="FILE", type=kind, help=help_)
+
+
+def files_of(arguments: argparse.Namespace, *options: str) -> dict[str, Path | None]:
+    """The files that these options name, for common.output.check_files."""
+    return {name: getattr(arguments, name[2:].replace("-", "_")) for name in options}
+
+
+def request_from(kind: type[_Request], arguments: argparse.Namespace, **others: object) -> _Request:
+    """A request whose fields are the options of the same names, but for `others`."""
+    names = {field.name for field in fields(kind)} & vars(arguments).keys()
+    return kind(**{name: getattr(arguments, name) for name in names} | others)
+
+
 def add_exit_codes(
     parser: argparse.ArgumentParser,
     codes: Mapping[int, str],
@@ -152,23 +183,17 @@ def add_reports(
     parser: argparse.ArgumentParser, *, json: str = "the report", output: str | None = "stderr"
 ) -> None:
     """--json, --output and --quiet. `json`: what is written; `output`: where text goes else."""
-    parser.add_argument(
-        "--json", metavar="FILE", type=to_file,
-        help=f"write {json} as JSON to FILE; -: to standard output, instead of the text",
-    )  # fmt: skip
+    how = "to standard output, instead of the text"
+    add_file(parser, "--json", f"write {json} as JSON to FILE; -: {how}")
     if output is not None:
-        parser.add_argument(
-            "--output", metavar="FILE", type=to_file,
-            help=f"write the text to FILE instead of {output}; -: to standard output",
-        )  # fmt: skip
+        what = f"write the text to FILE instead of {output}; -: to standard output"
+        add_file(parser, "--output", what)
     add_quiet(parser)
 
 
 def add_details(parser: argparse.ArgumentParser) -> None:
     """--details."""
-    parser.add_argument(
-        "--details", action="store_true", help="report everything, not the summary alone"
-    )
+    add_flag(parser, "--details", "report everything, not the summary alone")
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:
@@ -190,9 +215,7 @@ def add_fail_if(parser: argparse.ArgumentParser) -> None:
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """--quiet."""
-    parser.add_argument(
-        "--quiet", action="store_true", help="print only the answer and errors: no progress"
-    )
+    add_flag(parser, "--quiet", "print only the answer and errors: no progress")
 
 
 def add_time_limit(parser: argparse.ArgumentParser) -> None:
@@ -267,7 +290,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 def add_calibration(parser: argparse.ArgumentParser, help_: str) -> None:
     """--calibration."""
-    parser.add_argument("--calibration", metavar="FILE", type=from_file, help=help_)
+    add_file(parser, "--calibration", help_, from_file)
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
@@ -278,9 +301,7 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 def add_run_options(parser: argparse.ArgumentParser, *, ignore_failure: bool = False) -> None:
     """--prepare and --ignore-failure, for commands that run COMMAND several times."""
     if ignore_failure:
-        parser.add_argument(
-            "--ignore-failure", action="store_true", help="accept a COMMAND that fails"
-        )
+        add_flag(parser, "--ignore-failure", "accept a COMMAND that fails")
     parser.add_argument(
         "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
     )
@@ -321,6 +342,11 @@ def add_counted(parser: argparse.ArgumentParser, verb: str) -> None:
         "--pmu", metavar="NAME", help="use the event names of this CPU: 'tlbcost events --list'"
     )
     parser.add_argument("--user", action="store_true", help=f"{verb} in user mode (the default)")
+
+
+def counted_mode(arguments: argparse.Namespace) -> Literal["user", "kernel", "both"]:
+    """The mode of add_counted."""
+    return ("both" if arguments.user else "kernel") if arguments.kernel else "user"
 
 
 def event_names(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import fcntl
 import io
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
@@ -144,29 +145,32 @@ def _write_whole(path: Path, data: bytes) -> None:
 
 
 def give_report(
+    arguments: Namespace,
     found: _Found,
     print_text: Callable[[_Found, TextIO], None],
-    to_json: Callable[[_Found], str],
-    output: Path | None,
-    json: Path | None,
+    to_json: Callable[[_Found], str] | None = None,
     *,
-    stream: TextIO | None = None,
-    exit_code: int = TOOL_FAILED,
+    stdout: bool = False,
 ) -> None:
-    """Report on a program that ran: to stderr, or to the file `output`, and to `json` if given.
+    """Report on a program that ran: to stderr, or to the file --output, and to --json if given.
 
-    JSON on standard output stands in for the text that nothing else is said of. `stream`: for
-    text, instead of stderr. Raises TlbcostError with `exit_code` if a file cannot be written.
+    JSON on standard output stands in for the text that nothing else is said of. `stdout`: no
+    program ran that has it, and the text goes there. Raises TlbcostError if a file cannot be
+    written, with 1 where that is not a program's own exit code. `to_json`: as a document, else.
     """
+    exit_code = FAILED if stdout else TOOL_FAILED
+    output, json = getattr(arguments, "output", None), arguments.json
     # The text first: a report must not be lost because a second copy cannot be written.
     if output is not None:
         text = io.StringIO()
         print_text(found, text)
         write(output, text.getvalue(), exit_code)
     elif json != STDOUT:
-        _print_to(sys.stderr if stream is None else stream, found, print_text, exit_code)
+        _print_to(sys.stdout if stdout else sys.stderr, found, print_text, exit_code)
     if json is not None:
-        write(json, to_json(found), exit_code)
+        from tlbcost.common import document
+
+        write(json, (to_json or document.to_json)(found), exit_code)
 
 
 def _print_to(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import pwd
 import tempfile
@@ -77,11 +78,15 @@ def test_json_on_standard_output_stands_in_for_text(capfd: pytest.CaptureFixture
     def text(found: str, file: TextIO) -> None:
         print(f"text of {found}", file=file)
 
-    output.give_report("it", text, lambda found: f"json of {found}\n", None, output.STDOUT)
+    def given(output_: Path | None, json: Path | None) -> None:
+        files = argparse.Namespace(output=output_, json=json)
+        output.give_report(files, "it", text, lambda found: f"json of {found}\n")
+
+    given(None, output.STDOUT)
     assert capfd.readouterr() == ("json of it\n", "")
-    output.give_report("it", text, lambda found: f"json of {found}\n", output.STDOUT, None)
+    given(output.STDOUT, None)
     assert capfd.readouterr() == ("text of it\n", "")
-    output.give_report("it", text, lambda found: f"json of {found}\n", None, None)
+    given(None, None)
     assert capfd.readouterr() == ("", "text of it\n")
 
 
