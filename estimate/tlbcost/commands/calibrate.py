@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tlbcost.calibration.file import CalibrationRequest, cached_calibration, obtain
-from tlbcost.common.arguments import (
-    add_exit_codes,
-    add_flag,
-    add_reports,
-    files_of,
-    to_picture,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import USAGE, TlbcostError
@@ -39,15 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--compare", nargs=2, type=Path, metavar="FILE", help="compare two written by --json"
     )
-    add_reports(parser, json="the figures", output="standard output")
-    add_exit_codes(parser, {1: "failed", 4: "this machine cannot be calibrated"})
+    options.add_reports(parser, json="the figures", output="standard output")
+    options.add_exit_codes(parser, {1: "failed", 4: "this machine cannot be calibrated"})
     parser.add_argument(
         "--page-size", action="append", default=[], type=page_size, metavar="SIZE",
         help="measure this page size and the base page alone, e.g. 64K or 2M; may be repeated",
     )  # fmt: skip
     parser.add_argument("--details", action="store_true", help="print all figures")
-    parser.add_argument("--plot", type=to_picture, metavar="FILE", help="draw it (.png or .svg)")
-    add_flag(parser, "--recalibrate", "measure again, even if a calibration is cached")
+    parser.add_argument(
+        "--plot", type=options.to_picture, metavar="FILE", help="draw it (.png or .svg)"
+    )
+    options.add_flag(parser, "--recalibrate", "measure again, even if a calibration is cached")
 
 
 def page_size(text: str) -> int:
@@ -69,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise TlbcostError(
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
-    check_files(files_of(arguments, "--json", "--output", "--plot"))
+    check_files(options.files_of(arguments, "--json", "--output", "--plot"))
     return until_stopped(lambda: _calibrate(arguments))
 
 

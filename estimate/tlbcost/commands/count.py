@@ -11,24 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.common.arguments import (
-    add_counted,
-    add_details,
-    add_exit_codes,
-    add_file,
-    add_flag,
-    add_program,
-    add_redact,
-    add_reports,
-    add_run_options,
-    add_runs,
-    counted_mode,
-    event_names,
-    files_of,
-    program_words,
-    request_from,
-    whole_number,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
@@ -42,26 +25,28 @@ _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost count [options] [--] [COMMAND [ARG...]]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {4: "this machine or this user cannot count"},
         program=True,
         before="COMMAND keeps its own standard input, output and error, and its exit code is ours.",
     )
-    add_counted(parser, "count")
+    options.add_counted(parser, "count")
     parser.add_argument("--cgroup", metavar="PATH", help="count what runs in this cgroup")
-    add_details(parser)
+    options.add_details(parser)
     parser.add_argument(
-        "-I", "--interval", metavar="MS", type=whole_number(_SHORTEST_MS, _LONGEST_MS),
+        "-I", "--interval", metavar="MS", type=options.whole_number(_SHORTEST_MS, _LONGEST_MS),
         help="print the counts every MS ms too",
     )  # fmt: skip
-    add_flag(parser, "--multiplex", "run COMMAND once, with events taking turns")
-    add_redact(parser)
-    add_run_options(parser)
-    add_reports(parser, json="the counts")
-    add_runs(parser, 1, "count everything")
-    add_file(parser, "--table", "write the counts as a table, for 'tlbcost estimate --from FILE'")
-    add_program(parser)
+    options.add_flag(parser, "--multiplex", "run COMMAND once, with events taking turns")
+    options.add_redact(parser)
+    options.add_run_options(parser)
+    options.add_reports(parser, json="the counts")
+    options.add_runs(parser, 1, "count everything")
+    options.add_file(
+        parser, "--table", "write the counts as a table, for 'tlbcost estimate --from FILE'"
+    )
+    options.add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,17 +57,17 @@ def _count(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
     from tlbcost.counters.count_runs import CountRequest, count
 
-    argv = program_words(arguments.program)
+    argv = options.program_words(arguments.program)
     target = _target(arguments, argv)
-    check_files(files_of(arguments, "--json", "--output", "--table"), TOOL_FAILED)
+    check_files(options.files_of(arguments, "--json", "--output", "--table"), TOOL_FAILED)
     intervals = _Intervals(arguments.output)
-    request = request_from(
+    request = options.request_from(
         CountRequest,
         arguments,
         argv=argv,
         target=target,
-        events=event_names(arguments),
-        mode=counted_mode(arguments),
+        events=options.event_names(arguments),
+        mode=options.counted_mode(arguments),
         interval_ms=arguments.interval,
         show=intervals.show,
     )

@@ -13,35 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.common.arguments import (
-    FAIL_IF_CODES,
-    TIMED_OUT,
-    add_calibration,
-    add_details,
-    add_engine,
-    add_exit_codes,
-    add_fail_if,
-    add_file,
-    add_flag,
-    add_no_measure,
-    add_program,
-    add_redact,
-    add_region,
-    add_reports,
-    add_run_options,
-    add_runs,
-    add_time_limit,
-    duration,
-    files_of,
-    from_file,
-    measuring,
-    percent,
-    process_id,
-    program_words,
-    request_from,
-    to_file,
-    to_picture,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
@@ -62,7 +34,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
     request = request_of(arguments)
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = files_of(arguments, "--code", "--folded", "--plan", "--plot", "--pprof")
+    files = options.files_of(arguments, "--code", "--folded", "--plan", "--plot", "--pprof")
     asked = [option for option, file in files.items() if file is not None]
     if asked and request.unsimulated is not None:
         raise TlbcostError(
@@ -78,7 +50,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     request.check()
     # Whatever can be refused is refused before anything takes time.
     check_files(
-        files_of(arguments, "--json", "--output", *files),
+        options.files_of(arguments, "--json", "--output", *files),
         TOOL_FAILED,
         {"--from": request.imported, "--calibration": [c for c in [request.calibration] if c]},
     )
@@ -117,7 +89,7 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
     from tlbcost.machines.estimate import MachinesRequest, estimate_machines
 
     found = estimate_machines(
-        request_from(
+        options.request_from(
             MachinesRequest,
             arguments,
             argv=request.argv,
@@ -206,12 +178,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost estimate [options] --pid PID\n"
         "       tlbcost estimate [options] --from FILE [--from FILE]..."
     )
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {
-            **FAIL_IF_CODES,
+            **options.FAIL_IF_CODES,
             4: "this machine cannot measure it, or the counts do not suffice (also --fail-if)",
-            **TIMED_OUT,
+            **options.TIMED_OUT,
         },
         program=True,
         before="COMMAND keeps its own standard input, output and error; one that fails gives its "
@@ -225,57 +197,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
         "counters where they can be read, else simulation (default: auto)",
     )
-    add_engine(parser)
+    options.add_engine(parser)
     parser.add_argument(
         "--overhead",
         metavar="PERCENT",
-        type=percent,
+        type=options.percent,
         help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
     )
     parser.add_argument(
         "--copies", metavar="N", type=_positive, help="make this many copies, whatever they cost"
     )
-    add_calibration(parser, "use the costs in this calibration table")
+    options.add_calibration(parser, "use the costs in this calibration table")
     parser.add_argument(
         "--canary", action="store_true",
         help="with --pid: a few copies first, and no more if the process waits or faults more",
     )  # fmt: skip
-    add_file(
+    options.add_file(
         parser, "--code", "write which code misses, by the simulation, for tlbcost annotate to show"
     )
     parser.add_argument(
         "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
     )
-    add_details(parser)
-    add_fail_if(parser)
+    options.add_details(parser)
+    options.add_fail_if(parser)
     parser.add_argument(
-        "--folded", metavar="FILE", type=to_file,
+        "--folded", metavar="FILE", type=options.to_file,
         help="write the calls that lead to page walks, for tools that draw flame graphs",
     )  # fmt: skip
     parser.add_argument(
         "--from",
         metavar="FILE",
-        type=from_file,
+        type=options.from_file,
         action="append",
         dest="imported",
         help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
         "opreport listing, or tlbcost count --table; a perf.data, or its perf script, says which "
         "memory misses; several files are of one program",
     )
-    add_redact(parser)
-    add_region(parser)
-    add_run_options(parser, ignore_failure=True)
-    add_reports(parser)
+    options.add_redact(parser)
+    options.add_region(parser)
+    options.add_run_options(parser, ignore_failure=True)
+    options.add_reports(parser)
     parser.add_argument(
         "--machine",
         metavar="NAMES",
         help="estimate for these machines instead, separated by commas (tlbcost machines)",
     )
     parser.add_argument(
-        "--most-pause", metavar="TIME", type=duration,
+        "--most-pause", metavar="TIME", type=options.duration,
         help="with --pid: make no copy that would stop a thread for longer, such as 5ms",
     )  # fmt: skip
-    add_no_measure(parser)
+    options.add_no_measure(parser)
     parser.add_argument(
         "--nodes",
         metavar="N",
@@ -296,27 +268,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=page_sizes,
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
-    add_file(parser, "--plot", "draw the page walks over the run (.png or .svg)", to_picture)
+    options.add_file(
+        parser, "--plot", "draw the page walks over the run (.png or .svg)", options.to_picture
+    )
     parser.add_argument(
-        "--plan", metavar="FILE", type=to_file,
+        "--plan", metavar="FILE", type=options.to_file,
         help="write which allocations have most of the gain for the least memory: what run --plan "
         "gives huge pages; implies --sites",
     )  # fmt: skip
     parser.add_argument(
-        "--pprof", metavar="FILE", type=to_file,
+        "--pprof", metavar="FILE", type=options.to_file,
         help="write the calls that lead to page walks, for go tool pprof and others that read it",
     )  # fmt: skip
-    add_flag(parser, "--recalibrate", "measure this machine's costs again first")
+    options.add_flag(parser, "--recalibrate", "measure this machine's costs again first")
     parser.add_argument(
-        "-p", "--pid", metavar="PID", type=process_id,
+        "-p", "--pid", metavar="PID", type=options.process_id,
         help="a process that already runs: follow copies of its threads",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", metavar="N", type=duration,
+        "--seconds", metavar="N", type=options.duration,
         help="with --pid: for how long; Ctrl-C ends it earlier (default: 30)",
     )  # fmt: skip
     parser.add_argument("--children", action="store_true", help="with --pid: its descendants, too")
-    add_runs(
+    options.add_runs(
         parser, None, "time COMMAND", "3; one that takes over 10 s and is followed in copies: once"
     )
     parser.add_argument(
@@ -327,23 +301,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sites", action="store_true",
         help="say which code allocated the memory, by a library that the program is started with",
     )  # fmt: skip
-    add_flag(
+    options.add_flag(
         parser, "--text", "measure the code of the program and of its libraries on huge pages, too"
     )
     parser.add_argument(
-        "--time-budget", metavar="TIME", type=duration,
+        "--time-budget", metavar="TIME", type=options.duration,
         help="for pairs of runs on base and on huge pages, such as 3m (default: 60 s, or the time "
         "of two pairs; twice that next to other load); a program that is longer is measured in "
         "copies",
     )  # fmt: skip
-    add_time_limit(parser)
+    options.add_time_limit(parser)
     parser.add_argument(
         "--walk-cycles",
         metavar="N",
         type=_cycles,
         help="with --from: what one page walk costs, in cycles",
     )
-    add_program(parser)
+    options.add_program(parser)
 
 
 def request_of(arguments: argparse.Namespace) -> EstimateRequest:
@@ -363,14 +337,14 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
                     USAGE,
                 )
     text: tuple[Also, ...] = ("text",) if arguments.text else ()
-    return request_from(
+    return options.request_from(
         EstimateRequest,
         arguments,
-        argv=program_words(arguments.program),
+        argv=options.program_words(arguments.program),
         sites=arguments.sites or arguments.plan is not None,
         imported=tuple(arguments.imported or ()),
         object_name=arguments.object,
-        measured=measuring(arguments),
+        measured=options.measuring(arguments),
         system=not arguments.no_system,
         also=((*text, "shared memory") if arguments.shared_memory else text),
     )

@@ -9,14 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import (
-    add_calibration,
-    add_details,
-    add_exit_codes,
-    add_redact,
-    add_reports,
-    program_words,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
@@ -29,17 +22,17 @@ _LONGEST_S = 3600.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost maps [options] PID\n       tlbcost maps [options] [--] COMMAND [ARG...]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {1: "no such process", 4: "the memory may not be read, or this kernel does not report it"},
         program=True,
         before="The report on a process goes to standard output. The report on a COMMAND, taken "
         "when it uses most memory, goes to standard error, and COMMAND's exit code is ours.",
     )
-    add_details(parser)
-    add_calibration(parser, "take the TLB's size from this calibration table")
-    add_redact(parser)
-    add_reports(parser, output="where it goes otherwise")
+    options.add_details(parser)
+    options.add_calibration(parser, "take the TLB's size from this calibration table")
+    options.add_redact(parser)
+    options.add_reports(parser, output="where it goes otherwise")
     parser.add_argument(
         "--touched", metavar="SECONDS", type=_seconds,
         help="report which pages PID uses within SECONDS; costs it a few more page walks",
@@ -77,7 +70,7 @@ def _look(arguments: argparse.Namespace) -> int:
 
     words: list[str] = arguments.target
     pid = _pid(words)
-    command = program_words(words)
+    command = options.program_words(words)
     if pid is None and not command:
         raise TlbcostError("neither a process nor a program is given", "tlbcost maps PID", USAGE)
     if pid is None and (arguments.touched is not None or arguments.waste):

@@ -9,25 +9,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import (
-    TIMED_OUT,
-    add_calibration,
-    add_details,
-    add_exit_codes,
-    add_file,
-    add_flag,
-    add_program,
-    add_redact,
-    add_reports,
-    add_run_options,
-    add_time_limit,
-    duration,
-    files_of,
-    process_id,
-    program_words,
-    request_from,
-    to_picture,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import Stopped, until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
@@ -48,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost numa --watch PID [--apply] [options]\n"
         "       tlbcost numa --watch PID --undo"
     )
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
-        {4: "this machine cannot simulate it", **TIMED_OUT},
+        {4: "this machine cannot simulate it", **options.TIMED_OUT},
         program=True,
         before="COMMAND keeps its own standard input, output and error; one that fails gives its "
         "own exit code.",
@@ -60,11 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bytes of the L2 cache that a thread has, and after a comma of its share of the L3, "
         "such as 512K,1M (default: those of this machine)",
     )  # fmt: skip
-    add_calibration(parser, "use the cost of page faults in this calibration table")
-    add_details(parser)
-    add_redact(parser)
-    add_run_options(parser, ignore_failure=True)
-    add_reports(parser)
+    options.add_calibration(parser, "use the cost of page faults in this calibration table")
+    options.add_details(parser)
+    options.add_redact(parser)
+    options.add_run_options(parser, ignore_failure=True)
+    options.add_reports(parser)
     parser.add_argument(
         "--nodes", metavar="N", type=parse_count,
         help="spread the threads over N nodes (default: those of this machine, or 4 if it has one)",
@@ -74,23 +56,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="round-robin: a thread to each node in turn; blocks: the first ones to the first "
         "node (default: round-robin)",
     )  # fmt: skip
-    add_time_limit(parser)
+    options.add_time_limit(parser)
     _add_watch(parser)
-    add_program(parser)
+    options.add_program(parser)
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--watch", metavar="PID", type=process_id,
+        "--watch", metavar="PID", type=options.process_id,
         help="watch this process, and say each second what its pages need",
     )  # fmt: skip
-    add_flag(parser, "--apply", "with --watch: do it: move, split and make huge pages")
+    options.add_flag(parser, "--apply", "with --watch: do it: move, split and make huge pages")
     parser.add_argument(
-        "--interval", metavar="TIME", type=duration, default=1.0,
+        "--interval", metavar="TIME", type=options.duration, default=1.0,
         help="with --watch: decide this often (default: 1s)",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", metavar="N", type=duration,
+        "--seconds", metavar="N", type=options.duration,
         help="with --watch: no longer than this (default: until the process ends, or Ctrl-C)",
     )  # fmt: skip
     parser.add_argument(
@@ -102,9 +84,11 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         "--threshold", metavar="LIMIT", type=threshold, action="append", default=[],
         help="with --watch: NAME=VALUE: change a threshold; tlbcost-numa(1) lists them",
     )  # fmt: skip
-    add_flag(parser, "--undo", "with --watch: put back what a watch that was killed changed")
+    options.add_flag(
+        parser, "--undo", "with --watch: put back what a watch that was killed changed"
+    )
 
-    add_file(parser, "--plot", "with --watch: draw it (.png or .svg)", to_picture)
+    options.add_file(parser, "--plot", "with --watch: draw it (.png or .svg)", options.to_picture)
 
 
 def threshold(text: str) -> tuple[str, float]:
@@ -141,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
                     f"--{name} needs --watch", f"tlbcost numa --watch PID --{name}", USAGE
                 )
         return until_stopped(lambda: _study(arguments), arguments.time_limit)
-    if program_words(arguments.program):
+    if options.program_words(arguments.program):
         raise TlbcostError(
             "give either a process to watch, or a program to run", "tlbcost numa --watch PID", USAGE
         )
@@ -160,7 +144,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
     if arguments.undo:
         return FAILED if undo(arguments.watch) else 0
-    check_files(files_of(arguments, "--json", "--output", "--plot"), TOOL_FAILED)
+    check_files(options.files_of(arguments, "--json", "--output", "--plot"), TOOL_FAILED)
     session = Session(_request(arguments))
     document, stopped = _shown(session)
     give_report(arguments, document, print_summary)
@@ -207,7 +191,7 @@ def _request(arguments: argparse.Namespace) -> WatchRequest:
     l2, l3, source = cache_sizes()
     if arguments.cache is not None:
         (l2, l3), source = arguments.cache, "as asked for"
-    return request_from(
+    return options.request_from(
         WatchRequest,
         arguments,
         pid=arguments.watch,
@@ -225,12 +209,12 @@ def _study(arguments: argparse.Namespace) -> int:
     from tlbcost.numa.report import print_study
     from tlbcost.numa.runs import NumaRequest, study_placement
 
-    argv = program_words(arguments.program)
+    argv = options.program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to run", "tlbcost numa -- ./app ARG...", USAGE)
     # Whatever can be refused is refused before anything takes time.
     check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
-    request = request_from(NumaRequest, arguments, argv=argv, caches=arguments.cache)
+    request = options.request_from(NumaRequest, arguments, argv=argv, caches=arguments.cache)
     print_text = functools.partial(print_study, details=arguments.details)
     study = study_placement(request)
     if arguments.redact:

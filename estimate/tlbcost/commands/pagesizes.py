@@ -6,17 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 
-from tlbcost.common.arguments import (
-    TIMED_OUT,
-    add_details,
-    add_exit_codes,
-    add_file,
-    add_flag,
-    add_reports,
-    add_time_limit,
-    to_picture,
-    whole_number,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
@@ -27,31 +17,35 @@ _ACCESSES = 1 << 24
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost pagesizes [options]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
-        {1: "failed", 4: "no larger page size is available here or to this user", **TIMED_OUT},
+        {
+            1: "failed",
+            4: "no larger page size is available here or to this user",
+            **options.TIMED_OUT,
+        },
     )
     parser.add_argument(
-        "--accesses", metavar="N", type=whole_number(1, 1 << 40), default=_ACCESSES,
+        "--accesses", metavar="N", type=options.whole_number(1, 1 << 40), default=_ACCESSES,
         help="accesses of each run (default: 16777216; the article: 134217728)",
     )  # fmt: skip
-    add_flag(parser, "--all", "the sizes of multi-size transparent pages, too")
-    add_details(parser)
-    add_reports(parser, json="the runs", output=None)
+    options.add_flag(parser, "--all", "the sizes of multi-size transparent pages, too")
+    options.add_details(parser)
+    options.add_reports(parser, json="the runs", output=None)
     parser.add_argument(
         "--only", metavar="NUMBERS", type=_numbers, default=None,
         help="only these patterns, separated by commas (1 to 11)",
     )  # fmt: skip
-    add_file(parser, "--plot", "draw the ratios (.png or .svg)", to_picture)
+    options.add_file(parser, "--plot", "draw the ratios (.png or .svg)", options.to_picture)
     parser.add_argument(
-        "--rounds", metavar="N", type=whole_number(_FEWEST_ROUNDS, _MOST_ROUNDS), default=5,
+        "--rounds", metavar="N", type=options.whole_number(_FEWEST_ROUNDS, _MOST_ROUNDS), default=5,
         help="run each pattern N times on each size (default: 5)",
     )  # fmt: skip
     parser.add_argument(
         "--size", metavar="SIZES", type=_sizes, action="extend", default=[],
         help="these sizes as well as base pages, separated by commas (default: 2M,1G)",
     )  # fmt: skip
-    add_time_limit(parser)
+    options.add_time_limit(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(text: str) -> list[int]:
-    read = whole_number(1, 11)
+    read = options.whole_number(1, 11)
     return sorted({read(word) for word in text.split(",")})
 
 

@@ -7,18 +7,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import (
-    add_counted,
-    add_exit_codes,
-    add_flag,
-    add_program,
-    add_quiet,
-    counted_mode,
-    event_names,
-    program_words,
-    to_file,
-    whole_number,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.counters.profile import DEFAULT_FILE
@@ -26,31 +15,33 @@ from tlbcost.counters.profile import DEFAULT_FILE
 if TYPE_CHECKING:
     from tlbcost.counters.count_tool import Target
 
-_POSITIVE = whole_number(1, 1 << 60)
+_POSITIVE = options.whole_number(1, 1 << 60)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost record [options] [--] [COMMAND [ARG...]]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {4: "this machine or this user cannot sample"},
         program=True,
         before="COMMAND keeps its own standard input, output and error, and its exit code is ours.",
     )
-    add_counted(parser, "sample")
-    add_flag(parser, "--addresses", "record the addresses of data as well, where the CPU has them")
+    options.add_counted(parser, "sample")
+    options.add_flag(
+        parser, "--addresses", "record the addresses of data as well, where the CPU has them"
+    )
     parser.add_argument(
         "--frequency", metavar="N", type=_POSITIVE, help="take N samples a second of each event"
     )
     parser.add_argument(
-        "--output", metavar="FILE", type=to_file, default=DEFAULT_FILE,
+        "--output", metavar="FILE", type=options.to_file, default=DEFAULT_FILE,
         help=f"write the samples to this file (default: {DEFAULT_FILE})",
     )  # fmt: skip
     parser.add_argument(
         "--period", metavar="N", type=_POSITIVE, help="sample every Nth event of each kind"
     )
-    add_quiet(parser)
-    add_program(parser)
+    options.add_quiet(parser)
+    options.add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,15 +53,15 @@ def _record(arguments: argparse.Namespace) -> int:
     from tlbcost.common.progress import say
     from tlbcost.counters.recording import Pace, RecordRequest, record
 
-    argv = program_words(arguments.program)
+    argv = options.program_words(arguments.program)
     target = _target(arguments, argv)
     check_writable(arguments.output, TOOL_FAILED)
     request = RecordRequest(
         argv=argv,
         target=target,
-        events=event_names(arguments),
+        events=options.event_names(arguments),
         pmu=arguments.pmu,
-        mode=counted_mode(arguments),
+        mode=options.counted_mode(arguments),
         pace=Pace(arguments.period, arguments.frequency),
         addresses=arguments.addresses,
     )

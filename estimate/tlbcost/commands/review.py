@@ -9,16 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import (
-    add_exit_codes,
-    add_file,
-    add_flag,
-    add_redact,
-    add_reports,
-    duration,
-    files_of,
-    from_file,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
 from tlbcost.review.scheduler import add_scheduler, scheduler_of
@@ -36,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost review --convert LOG [--convert LOG]... [options]\n"
         "       tlbcost review --init"
     )
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {
             1: "a file cannot be read or written, the scheduler cannot be reached or went away, or "
@@ -53,13 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare", metavar="FILE", type=Path, nargs=2, help="compare two saved reviews"
     )
-    add_file(parser, "--csv", "write the decision table as CSV to FILE")
-    add_flag(parser, "--gate", "exit with 3 if a rule of the plan's gate is broken")
-    add_file(parser, "--html", "write it as one HTML file, which loads nothing from anywhere")
-    add_flag(parser, "--init", "print an example of a plan that can be run as it is")
-    add_file(parser, "--junit", "write it as JUnit XML to FILE, for CI")
-    add_file(parser, "--markdown", "write it as Markdown to FILE, for a pull request")
-    add_redact(parser)
+    options.add_file(parser, "--csv", "write the decision table as CSV to FILE")
+    options.add_flag(parser, "--gate", "exit with 3 if a rule of the plan's gate is broken")
+    options.add_file(
+        parser, "--html", "write it as one HTML file, which loads nothing from anywhere"
+    )
+    options.add_flag(parser, "--init", "print an example of a plan that can be run as it is")
+    options.add_file(parser, "--junit", "write it as JUnit XML to FILE, for CI")
+    options.add_file(parser, "--markdown", "write it as Markdown to FILE, for a pull request")
+    options.add_redact(parser)
     parser.add_argument(
         "--resume", action="store_true",
         help="use what an earlier review of this plan finished; try again what failed",
@@ -70,13 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep each result there as it comes (default: PLAN without its suffix, with .review)",
     )  # fmt: skip
     parser.add_argument(
-        "--worker-timeout", metavar="TIME", type=duration, default=60.0,
+        "--worker-timeout", metavar="TIME", type=options.duration, default=60.0,
         help="with --scheduler: how long to wait for a worker that is silent, or for one of a "
         "machine that has none (default: 60s)",
     )  # fmt: skip
     add_options(parser)
-    add_reports(parser, json="the review", output="stdout")
-    parser.add_argument("plan", metavar="PLAN", type=from_file, nargs="?", help="TOML file")
+    options.add_reports(parser, json="the review", output="stdout")
+    parser.add_argument("plan", metavar="PLAN", type=options.from_file, nargs="?", help="TOML file")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -107,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         from tlbcost.review.text import print_comparison
 
         check_files(
-            files_of(arguments, "--json", "--output"), FAILED, {"--compare": arguments.compare}
+            options.files_of(arguments, "--json", "--output"),
+            FAILED,
+            {"--compare": arguments.compare},
         )
         first, second = map(read_review, arguments.compare)
         found = compared(first, second)
@@ -131,7 +126,7 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     from tlbcost.review.task import plan_tasks
 
     files = ("--csv", "--html", "--json", "--junit", "--markdown", "--output")
-    check_files(files_of(arguments, *files), FAILED, {"PLAN": [arguments.plan]})
+    check_files(options.files_of(arguments, *files), FAILED, {"PLAN": [arguments.plan]})
     # Whatever can be refused is refused before anything takes time.
     baseline = None if arguments.baseline is None else read_review(arguments.baseline)
     plan = read_plan(arguments.plan)
@@ -176,7 +171,7 @@ def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--convert", metavar="LOG", type=from_file, action="append",
+        "--convert", metavar="LOG", type=options.from_file, action="append",
         help="make rows for --counts of a log of perf stat -j -I",
     )  # fmt: skip
     parser.add_argument(
@@ -190,7 +185,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", metavar="NAME", help="with --convert: the host that the log is from"
     )
-    add_file(parser, "--hosts", "with --counts: write the figures of each host as CSV to FILE")
+    options.add_file(
+        parser, "--hosts", "with --counts: write the figures of each host as CSV to FILE"
+    )
     parser.add_argument(
         "--service", metavar="NAME",
         help="with --convert: what the log counts (default: the cgroup of each line)",
@@ -239,7 +236,7 @@ def review_counts(arguments: argparse.Namespace) -> int:
     counts = matching(arguments.counts)
     files = ("--csv", "--hosts", "--json", "--markdown", "--output")
     read = [] if arguments.plan is None else [arguments.plan]
-    check_files(files_of(arguments, *files), FAILED, {"PLAN": read, "--counts": counts})
+    check_files(options.files_of(arguments, *files), FAILED, {"PLAN": read, "--counts": counts})
     plan = None if arguments.plan is None else read_plan(arguments.plan, services=False)
     found = review(counts, plan)
     give_report(arguments, found.document, print_report, stdout=True)

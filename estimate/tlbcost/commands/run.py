@@ -5,14 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from tlbcost.common.arguments import (
-    add_exit_codes,
-    add_program,
-    add_reports,
-    from_file,
-    process_id,
-    program_words,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 
@@ -22,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost run --thp [options] --pid PID\n"
         "       tlbcost run --no-thp|--thp-advised-only|--plan FILE [--] COMMAND [ARG...]"
     )
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {
             1: "no such process",
@@ -34,16 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "transparent huge pages as it is made; those of PID ask now. No root is needed, and no "
         "setting changes. COMMAND's exit code is ours.",
     )
-    add_reports(parser, json="what was reached")
+    options.add_reports(parser, json="what was reached")
     parser.add_argument(
         "--no-collapse", action="store_true",
         help="with --pid: leave it to the kernel to move the memory that is there, over time",
     )  # fmt: skip
     parser.add_argument(
-        "--plan", metavar="FILE", type=from_file,
+        "--plan", metavar="FILE", type=options.from_file,
         help="transparent huge pages for what the plan of tlbcost estimate --plan names",
     )  # fmt: skip
-    parser.add_argument("-p", "--pid", metavar="PID", type=process_id, help="a running process")
+    parser.add_argument(
+        "-p", "--pid", metavar="PID", type=options.process_id, help="a running process"
+    )
     parser.add_argument(
         "--no-thp", action="store_true",
         help="without transparent huge pages, whatever the system's mode is and COMMAND asks for",
@@ -59,14 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="transparent huge pages for memory that asks alone (madvise), also where the "
         "system's mode is always (Linux 6.18)",
     )  # fmt: skip
-    add_program(parser)
+    options.add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import STDOUT, check_files, give_report
     from tlbcost.thp.program import print_reached
 
-    argv = program_words(arguments.program)
+    argv = options.program_words(arguments.program)
     example = "tlbcost run --thp -- ./app ARG..."
     planned = arguments.plan is not None
     if arguments.thp + arguments.no_thp + arguments.thp_advised_only + planned != 1:

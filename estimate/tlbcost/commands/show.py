@@ -5,33 +5,26 @@ from __future__ import annotations
 
 import argparse
 
-from tlbcost.common.arguments import (
-    FAIL_IF_CODES,
-    add_details,
-    add_exit_codes,
-    add_fail_if,
-    add_file,
-    add_reports,
-    files_of,
-    from_file,
-    to_file,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.errors import FAILED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost show [options] FILE"
-    add_exit_codes(
-        parser, {1: "FILE cannot be read, or is no estimate of this version", **FAIL_IF_CODES}
+    options.add_exit_codes(
+        parser,
+        {1: "FILE cannot be read, or is no estimate of this version", **options.FAIL_IF_CODES},
     )
-    add_details(parser)
-    add_fail_if(parser)
-    add_reports(parser, json="the estimate", output="stdout")
+    options.add_details(parser)
+    options.add_fail_if(parser)
+    options.add_reports(parser, json="the estimate", output="stdout")
     parser.add_argument(
-        "--openmetrics", metavar="FILE", type=to_file,
+        "--openmetrics", metavar="FILE", type=options.to_file,
         help="write its gain, bound, growth and stalls as gauges for Prometheus to FILE",
     )  # fmt: skip
-    add_file(parser, "file", "what tlbcost estimate --json wrote; -: standard input", from_file)
+    options.add_file(
+        parser, "file", "what tlbcost estimate --json wrote; -: standard input", options.from_file
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tlbcost.report.gauges import gauges
 
     conditions = [parse_comparison(text) for text in arguments.fail_if]
-    files = files_of(arguments, "--json", "--openmetrics", "--output")
+    files = options.files_of(arguments, "--json", "--openmetrics", "--output")
     check_files(files, FAILED, {"FILE": [arguments.file]})
     document = read_estimate(arguments.file)
     give_report(arguments, document, partial(print_report, details=arguments.details), stdout=True)

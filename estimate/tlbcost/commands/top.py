@@ -8,14 +8,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, get_args
 
-from tlbcost.common.arguments import (
-    add_calibration,
-    add_exit_codes,
-    add_reports,
-    duration,
-    files_of,
-    to_file,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.live.keys import SortKey
@@ -28,7 +21,7 @@ _INTERVAL_S = 2.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost top [options]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {
             1: "there is no terminal to draw on, or a file could not be written",
@@ -37,22 +30,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         before="On a terminal: q quits, and letters choose what to sort by; the last line has "
         "them. Elsewhere --once or --openmetrics is needed.",
     )
-    add_calibration(parser, "take the TLB's size from this calibration table")
+    options.add_calibration(parser, "take the TLB's size from this calibration table")
     parser.add_argument("--cgroup", action="store_true", help="by cgroup instead of by process")
     parser.add_argument(
-        "--interval", metavar="TIME", type=duration, default=_INTERVAL_S,
+        "--interval", metavar="TIME", type=options.duration, default=_INTERVAL_S,
         help="refresh this often, and count faults over this long (default: 2s)",
     )  # fmt: skip
     parser.add_argument("--once", action="store_true", help="report once, on every process")
     parser.add_argument(
-        "--openmetrics", metavar="FILE", type=to_file,
+        "--openmetrics", metavar="FILE", type=options.to_file,
         help="write metrics to FILE at each refresh, for node_exporter's textfile collector",
     )  # fmt: skip
     parser.add_argument(
         "--sort", metavar="KEY", choices=get_args(SortKey), default="memory",
         help=f"sort by {', '.join(get_args(SortKey))} (default: memory)",
     )  # fmt: skip
-    add_reports(parser, output="stdout")
+    options.add_reports(parser, output="stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +56,7 @@ def _top(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
     from tlbcost.live.view import Screen, can_draw, watch
 
-    files = files_of(arguments, "--json", "--output", "--openmetrics")
+    files = options.files_of(arguments, "--json", "--output", "--openmetrics")
     for option in ("--json", "--output"):
         if files[option] is not None and not arguments.once:
             raise TlbcostError(f"{option} reports once", f"tlbcost top --once {option} FILE", USAGE)

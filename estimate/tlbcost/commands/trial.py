@@ -7,26 +7,7 @@ import argparse
 import functools
 from dataclasses import replace
 
-from tlbcost.common.arguments import (
-    TIMED_OUT,
-    add_details,
-    add_engine,
-    add_exit_codes,
-    add_file,
-    add_pairs,
-    add_precision,
-    add_program,
-    add_redact,
-    add_region,
-    add_reports,
-    add_run_options,
-    add_time_limit,
-    files_of,
-    program_words,
-    request_from,
-    to_file,
-    to_picture,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
@@ -34,30 +15,32 @@ from tlbcost.common.names import program_only
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "tlbcost trial [options] [--] COMMAND [ARG...]"
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
-        {4: "huge pages were not proven, or cannot be provided here", **TIMED_OUT},
+        {4: "huge pages were not proven, or cannot be provided here", **options.TIMED_OUT},
         program=True,
         before="METHOD is auto, run-thp[-text], glibc-thp, glibc-hugetlb[=SIZE], thp,\n"
         "mthp[-SIZE], hugetlb-1g, hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1).\n"
         "A COMMAND that fails gives its own exit code.",
     )
-    add_details(parser)
-    add_engine(parser)
+    options.add_details(parser)
+    options.add_engine(parser)
     parser.add_argument(
-        "--export-hyperfine", metavar="FILE", type=to_file,
+        "--export-hyperfine", metavar="FILE", type=options.to_file,
         help="write the runs as hyperfine --export-json does; implies --no-turns",
     )  # fmt: skip
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
-    add_redact(parser)
-    add_region(parser)
-    add_run_options(parser)
-    add_reports(parser, json="the trials")
-    add_pairs(parser)
-    add_file(parser, "--plot", "draw what each method saves (.png or .svg)", to_picture)
-    add_precision(parser)
-    add_file(parser, "--table", "write the pairs of runs as a table")
-    add_time_limit(parser)
+    options.add_redact(parser)
+    options.add_region(parser)
+    options.add_run_options(parser)
+    options.add_reports(parser, json="the trials")
+    options.add_pairs(parser)
+    options.add_file(
+        parser, "--plot", "draw what each method saves (.png or .svg)", options.to_picture
+    )
+    options.add_precision(parser)
+    options.add_file(parser, "--table", "write the pairs of runs as a table")
+    options.add_time_limit(parser)
     parser.add_argument(
         "--no-turns", action="store_true",
         help="run the two of a pair one after the other; else they run at the same time on one "
@@ -67,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--with", metavar="METHOD", dest="methods", action="append", default=[],
         help="how to give it huge pages; may be repeated (default: auto)",
     )  # fmt: skip
-    add_program(parser)
+    options.add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,12 +64,12 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.trial.document import draw_trials, hyperfine, print_trials, trial_document
     from tlbcost.trial.session import TrialRequest, run_trials, to_table
 
-    argv = program_words(arguments.program)
+    argv = options.program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to run", "tlbcost trial -- ./app ARG...", USAGE)
     files = ("--export-hyperfine", "--json", "--output", "--plot", "--table")
-    check_files(files_of(arguments, *files), TOOL_FAILED)
-    request = request_from(
+    check_files(options.files_of(arguments, *files), TOOL_FAILED)
+    request = options.request_from(
         TrialRequest,
         arguments,
         argv=argv,

@@ -9,27 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import (
-    TIMED_OUT,
-    add_details,
-    add_engine,
-    add_exit_codes,
-    add_file,
-    add_flag,
-    add_no_measure,
-    add_pairs,
-    add_precision,
-    add_program,
-    add_quiet,
-    add_redact,
-    add_time_limit,
-    files_of,
-    from_file,
-    measuring,
-    program_words,
-    request_from,
-    to_picture,
-)
+from tlbcost.common import arguments as options
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 
@@ -43,47 +23,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost validate --stream [--size SIZE] [--pairs N] [-- OPTION...]\n"
         "       tlbcost validate --from FILE [--plot FILE]"
     )
-    add_exit_codes(
+    options.add_exit_codes(
         parser,
         {
             1: "a file could not be read or written",
             4: "this machine or this user cannot try huge pages",
-            **TIMED_OUT,
+            **options.TIMED_OUT,
         },
         before="Each OPTION is given to STREAM; a STREAM that fails gives its own exit code.",
     )
-    add_details(parser)
-    add_engine(parser)
+    options.add_details(parser)
+    options.add_engine(parser)
     parser.add_argument(
-        "--from", metavar="FILE", type=from_file, dest="recorded",
+        "--from", metavar="FILE", type=options.from_file, dest="recorded",
         help="run nothing: report on this record, written by --table",
     )  # fmt: skip
     parser.add_argument(
         "--only", metavar="NAMES", action="append", default=[],
         help="only these programs of the suite, separated by commas",
     )  # fmt: skip
-    add_file(parser, "--output", "write the report to this file, not stdout")
-    add_no_measure(parser)
-    add_pairs(parser)
-    add_file(parser, "--plot", "draw predicted against measured (.png or .svg)", to_picture)
-    add_precision(parser)
-    add_quiet(parser)
-    add_flag(parser, "--recalibrate", "measure this machine's costs again before each program")
-    add_redact(parser)
+    options.add_file(parser, "--output", "write the report to this file, not stdout")
+    options.add_no_measure(parser)
+    options.add_pairs(parser)
+    options.add_file(
+        parser, "--plot", "draw predicted against measured (.png or .svg)", options.to_picture
+    )
+    options.add_precision(parser)
+    options.add_quiet(parser)
+    options.add_flag(
+        parser, "--recalibrate", "measure this machine's costs again before each program"
+    )
+    options.add_redact(parser)
     parser.add_argument(
         "--size", metavar="SIZE", type=_size,
         help="with --stream: bytes of its arrays (default: 1G)",
     )  # fmt: skip
-    add_flag(parser, "--stream", "STREAM alone, on base pages and under hugectl, with its rates")
-    add_file(parser, "--table", "write all runs to this file as a table")
-    add_time_limit(parser)
-    add_program(parser)
+    options.add_flag(
+        parser, "--stream", "STREAM alone, on base pages and under hugectl, with its rates"
+    )
+    options.add_file(parser, "--table", "write all runs to this file as a table")
+    options.add_time_limit(parser)
+    options.add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    options = _check_usage(arguments)
+    given = _check_usage(arguments)
     return until_stopped(
-        lambda: _stream(arguments, options) if arguments.stream else _suite(arguments),
+        lambda: _stream(arguments, given) if arguments.stream else _suite(arguments),
         arguments.time_limit,
     )
 
@@ -98,7 +84,7 @@ def _size(text: str) -> str:
 def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
     from tlbcost.common.output import check_files
 
-    options = program_words(arguments.program)
+    given = options.program_words(arguments.program)
     mode = "--stream" if arguments.stream else "--from" if arguments.recorded else "the suite"
     useless = {
         "--only": bool(arguments.only) and mode != "the suite",
@@ -110,19 +96,19 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
         "--no-measure": arguments.no_measure and mode != "the suite",
         "--precision": arguments.precision is not None and mode != "the suite",
         "--size": arguments.size is not None and mode != "--stream",
-        "a program's options": bool(options) and mode != "--stream",
+        "a program's options": bool(given) and mode != "--stream",
     }
-    for what, given in useless.items():
-        if given:
+    for what, used in useless.items():
+        if used:
             raise TlbcostError(f"{what}: no meaning with {mode}", "tlbcost validate --help", USAGE)
     check_files(
-        files_of(arguments, "--output", "--plot", "--table"),
+        options.files_of(arguments, "--output", "--plot", "--table"),
         inputs={"--from": [path for path in [arguments.recorded] if path]},
     )
-    return options
+    return given
 
 
-def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
+def _stream(arguments: argparse.Namespace, given: tuple[str, ...]) -> int:
     from tlbcost.accuracy.record import format_record
     from tlbcost.common.output import write
     from tlbcost.common.progress import say
@@ -134,7 +120,7 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
         run_stream,
     )
 
-    request = StreamRequest(arguments.size, options, arguments.pairs)
+    request = StreamRequest(arguments.size, given, arguments.pairs)
     text = io.StringIO()
     results: list[StreamResult] = []
     try:
@@ -178,12 +164,12 @@ def _recorded(arguments: argparse.Namespace) -> Record:
     from tlbcost.common.progress import say
     from tlbcost.validation.session import SuiteRequest, validate_suite
 
-    request = request_from(
+    request = options.request_from(
         SuiteRequest,
         arguments,
         only=tuple(name for words in arguments.only for name in words.split(",")),
         within=arguments.precision,
-        measured=measuring(arguments),
+        measured=options.measuring(arguments),
         redacted=arguments.redact,
     )
     return validate_suite(request, say)
