@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 Backend = Literal["pmu", "sim", "both", "pairs"]
 Severity = Literal["high", "medium", "low"]
+# A caveat's code, sentence and remedy.
+Told = tuple[str, str, str]
 # What would decide a verdict that is not proven: a quiet machine, more runs or pairs, a trial.
 Decider = Literal["quiet", "calibration", "runs", "pairs", "trial"]
 TimeName = Literal["run time", "CPU time", "cycles counted", "region's time"]
@@ -166,6 +168,12 @@ class Simulated:
     attribution: Attribution | None = None
     copies: CopiesRecord | None = None
 
+    @property
+    def base_walks(self) -> int:
+        """Page walks on base pages."""
+        size = self.geometry.base.page_size_bytes
+        return sum(seen.stlb_misses for (pages, _), seen in self.counts.items() if pages == size)
+
 
 @dataclass(frozen=True, slots=True)
 class CountedPart:
@@ -237,10 +245,6 @@ class Estimate:
         """Walks by memory and code: from the simulation, which knows more, else from samples."""
         simulated = self.simulated.attribution if self.simulated is not None else None
         return simulated or self.sampled
-
-
-# The sentence and the remedy of a caveat, or None where it does not apply.
-CaveatRule = Callable[[Estimate], tuple[str, str] | None]
 
 
 def surroundings(seen: Seen, *, measured: bool, ended: bool) -> Surroundings:
