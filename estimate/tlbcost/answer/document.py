@@ -6,36 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from tlbcost.answer.estimate_document import (
-    AccessMisses,
-    CalibrationPart,
-    CountersPart,
-    EstimateDocument,
-    FootprintPart,
-    FormulaValue,
-    GeometryPart,
-    HostMachine,
-    ModelledPart,
-    NativeRun,
-    PlacementPart,
-    ProcessPart,
-    ProgramPart,
-    Ratios,
-    SimulationPart,
-    SourcedLevel,
-    VerdictPart,
-)
+from tlbcost.answer import estimate_document as parts
+from tlbcost.answer import words
 from tlbcost.answer.record import CountedPart, Estimate, Simulated
-from tlbcost.answer.words import (
-    decider,
-    idle_fraction,
-    next_steps,
-    placement_sentence,
-    service_sentence,
-    time_name,
-    verdict_sentence,
-    waited_fraction,
-)
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.document import part_of
 from tlbcost.common.units import Interval, spread_fraction
@@ -45,13 +18,13 @@ from tlbcost.remedies.advice import advice_part
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 
 
-def estimate_document(estimate: Estimate) -> EstimateDocument:
+def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
     gain, time = estimate.gain, estimate.gain.cpu_ns
     total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
     why, around = estimate.given.not_measured, estimate.given.surroundings
-    return EstimateDocument(
+    return parts.EstimateDocument(
         tlbcost_version=estimate.version,
         date=estimate.date,
         backend=estimate.backend,
@@ -71,7 +44,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         not_measured=None if why is None else str(why),
         not_simulated=estimate.given.not_simulated,
         region=estimate.given.region,
-        fractions_of=time_name(gain, estimate.given),
+        fractions_of=words.time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,
         base_code_translation_ns=gain.base_code_ns,
         huge_data_translation_ns=gain.huge_data_ns,
@@ -89,34 +62,34 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         total_saved_ns=_saved(total, time),
         total_speedup_ratio=_speedups(total),
         code_fraction=gain.code_fraction,
-        verdict=VerdictPart(
+        verdict=parts.VerdictPart(
             code=gain.verdict,
-            sentence=verdict_sentence(estimate),
-            decided_by=decider(estimate),
-            service_sentence=service_sentence(estimate),
+            sentence=words.verdict_sentence(estimate),
+            decided_by=words.decider(estimate),
+            service_sentence=words.service_sentence(estimate),
         ),
         placement=_placement(estimate),
         tried=estimate.track_record,
         caveats=estimate.caveats,
-        next_steps=next_steps(estimate),
+        next_steps=words.next_steps(estimate),
         what_to_do=[advice_part(advice) for advice in estimate.advice],
     )
 
 
-def _machine(estimate: Estimate) -> HostMachine | None:
+def _machine(estimate: Estimate) -> parts.HostMachine | None:
     machine, around = estimate.given.machine, estimate.given.surroundings
     if machine is None:
         return None
-    return HostMachine(**asdict(machine), has_pmu=None if around is None else around.has_pmu)
+    return parts.HostMachine(**asdict(machine), has_pmu=None if around is None else around.has_pmu)
 
 
-def _program(estimate: Estimate) -> ProgramPart:
+def _program(estimate: Estimate) -> parts.ProgramPart:
     given = estimate.given
-    return ProgramPart(
+    return parts.ProgramPart(
         argv=given.argv,
         path=None if given.path is None else str(given.path),
         runs=[
-            NativeRun(**asdict(run), exit_code=code)
+            parts.NativeRun(**asdict(run), exit_code=code)
             for run, code in zip(given.runs, given.codes, strict=True)
         ],
         cpu_ns=estimate.gain.cpu_ns,
@@ -124,16 +97,16 @@ def _program(estimate: Estimate) -> ProgramPart:
         cpu_spread_fraction=spread_fraction([run.cpu_ns for run in given.runs])
         if given.runs
         else None,
-        waited_fraction=waited_fraction(given.runs),
-        idle_fraction=idle_fraction(given.runs),
+        waited_fraction=words.waited_fraction(given.runs),
+        idle_fraction=words.idle_fraction(given.runs),
     )
 
 
-def _calibration(estimate: Estimate) -> CalibrationPart | None:
+def _calibration(estimate: Estimate) -> parts.CalibrationPart | None:
     calibrated = estimate.given.calibrated
     if calibrated is None:
         return None
-    return CalibrationPart(
+    return parts.CalibrationPart(
         source=calibrated.source,
         date=calibrated.calibration.date,
         grade=calibrated.calibration.grade,
@@ -142,17 +115,17 @@ def _calibration(estimate: Estimate) -> CalibrationPart | None:
     )
 
 
-def _footprint(estimate: Estimate) -> FootprintPart | None:
+def _footprint(estimate: Estimate) -> parts.FootprintPart | None:
     footprint = estimate.footprint
     if footprint is None:
         return None
     source = "runs" if estimate.simulated is None else "simulation"
-    return part_of(FootprintPart, footprint, source=source)
+    return part_of(parts.FootprintPart, footprint, source=source)
 
 
-def _counters(part: CountedPart) -> CountersPart:
+def _counters(part: CountedPart) -> parts.CountersPart:
     counted, witness = part.counted, part.witness
-    return CountersPart(
+    return parts.CountersPart(
         source=counted.source,
         pmu=part.pmu.key,
         pmu_name=part.pmu.name,
@@ -160,7 +133,7 @@ def _counters(part: CountedPart) -> CountersPart:
         notes=counted.notes,
         counts=counted.counts,
         formulas={
-            name: FormulaValue(expression=part.pmu.formulas.get(name), value=figure)
+            name: parts.FormulaValue(expression=part.pmu.formulas.get(name), value=figure)
             for name, figure in part.figures.items()
         },
         way=witness.way,
@@ -174,9 +147,9 @@ def _counters(part: CountedPart) -> CountersPart:
     )
 
 
-def _simulation(simulated: Simulated) -> SimulationPart:
+def _simulation(simulated: Simulated) -> parts.SimulationPart:
     gain, geometry, sample = simulated.gain, simulated.geometry, simulated.sample
-    return SimulationPart(
+    return parts.SimulationPart(
         wall_ns=None if simulated.run is None else simulated.run.wall_ns,
         exit_code=simulated.code,
         geometry=(_geometry(geometry, geometry.base), _geometry(geometry, geometry.huge)),
@@ -189,28 +162,28 @@ def _simulation(simulated: Simulated) -> SimulationPart:
         expected_simple_fraction=gain.models.get("simple"),
         modelled=None
         if sample is None
-        else part_of(ModelledPart, sample, user_saved_fraction=sample.saving),
+        else part_of(parts.ModelledPart, sample, user_saved_fraction=sample.saving),
         no_overlap=simulated.no_overlap,
         engine="valgrind" if simulated.copies is None else "copies",
         copies=simulated.copies,
     )
 
 
-def _geometry(geometry: Geometry, each: PageSizeGeometry) -> GeometryPart:
+def _geometry(geometry: Geometry, each: PageSizeGeometry) -> parts.GeometryPart:
     size = each.page_size_bytes
 
-    def level(name: Level, tlb: TlbLevel | None) -> SourcedLevel | None:
+    def level(name: Level, tlb: TlbLevel | None) -> parts.SourcedLevel | None:
         source = geometry.sources.get((name, size))
         if tlb is None:
             return None
-        return SourcedLevel(
+        return parts.SourcedLevel(
             tlb.entries,
             tlb.ways,
             source_kind=source.kind if source else None,
             source=source.sentence if source else None,
         )
 
-    return GeometryPart(
+    return parts.GeometryPart(
         page_size_bytes=size,
         entry_bytes=each.entry_bytes or size,
         dtlb=level("dtlb", each.dtlb),
@@ -219,14 +192,14 @@ def _geometry(geometry: Geometry, each: PageSizeGeometry) -> GeometryPart:
     )
 
 
-def _process(process: ProcessCounts) -> ProcessPart:
+def _process(process: ProcessCounts) -> parts.ProcessPart:
     counts = None if process.counts is None else _counts(process.counts)
-    return part_of(ProcessPart, process, counts=counts)
+    return part_of(parts.ProcessPart, process, counts=counts)
 
 
-def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[AccessMisses]:
+def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[parts.AccessMisses]:
     return [
-        AccessMisses(**asdict(seen), page_size_bytes=size, access=side)
+        parts.AccessMisses(**asdict(seen), page_size_bytes=size, access=side)
         for (size, side), seen in sorted(counts.items())
     ]
 
@@ -237,16 +210,16 @@ def _saved(share: Interval, cpu_ns: float | None) -> Interval | None:
     return Interval(share.value * cpu_ns, share.low * cpu_ns, share.high * cpu_ns)
 
 
-def _speedups(share: Interval) -> Ratios:
-    return Ratios(
+def _speedups(share: Interval) -> parts.Ratios:
+    return parts.Ratios(
         value=speedup_ratio(share.value),
         low=speedup_ratio(share.low),
         high=speedup_ratio(share.high),
     )
 
 
-def _placement(estimate: Estimate) -> PlacementPart | None:
+def _placement(estimate: Estimate) -> parts.PlacementPart | None:
     placed = estimate.given.placed
     if placed is None:
         return None
-    return part_of(PlacementPart, placed, sentence=placement_sentence(estimate))
+    return part_of(parts.PlacementPart, placed, sentence=words.placement_sentence(estimate))

@@ -8,18 +8,8 @@ import shlex
 from dataclasses import replace
 
 from tlbcost.accuracy.record import Way, track_records
+from tlbcost.answer import gains
 from tlbcost.answer.caveats.rules import caveats
-from tlbcost.answer.gains import (
-    Costs,
-    by_counters,
-    by_simulation,
-    costs_of,
-    footprint_of,
-    processes_of,
-    spread_part,
-    unexplained,
-    with_measured,
-)
 from tlbcost.answer.record import Estimate, Evidence, Simulated, plan_runs, surroundings
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.runs import follow_running, run_program
@@ -174,15 +164,15 @@ def _followed(request: EstimateRequest, pid: int) -> Evidence:
 
 def conclude(given: Evidence) -> Estimate:
     """Apply the models, and advise. Raises TlbcostError (4) if the counts do not suffice."""
-    processes = processes_of(given)
-    footprint = footprint_of(given, processes)
-    costs = costs_of(given, footprint, processes)
-    simulated = by_simulation(given, processes, costs, footprint)
-    counted = by_counters(given, costs, footprint, simulated)
+    processes = gains.processes_of(given)
+    footprint = gains.footprint_of(given, processes)
+    costs = gains.costs_of(given, footprint, processes)
+    simulated = gains.by_simulation(given, processes, costs, footprint)
+    counted = gains.by_counters(given, costs, footprint, simulated)
     best = counted or simulated  # Counters are the better witness.
     assert best is not None or given.measured is not None, "nothing is known"
-    modelled = unexplained(given) if best is None else best.gain
-    gain = modelled if given.measured is None else with_measured(modelled, given.measured)
+    modelled = gains.unexplained(given) if best is None else best.gain
+    gain = modelled if given.measured is None else gains.with_measured(modelled, given.measured)
     if isinstance(given.not_measured, OverLimit):
         gain = replace(gain, verdict="not_worth_it")
     if simulated is not None and costs is not None:
@@ -211,13 +201,13 @@ def conclude(given: Evidence) -> Estimate:
             # Simulations are what was validated, and of the same model.
             track_record=(None if way is None else given.track_records.get(way)),
             sampled=sampled,
-            spread_part=spread_part(given, costs, footprint, simulated, counted),
+            spread_part=gains.spread_part(given, costs, footprint, simulated, counted),
         )
     )
 
 
 def _attributed(
-    given: Evidence, simulated: Simulated, costs: Costs, gain: PredictedGain
+    given: Evidence, simulated: Simulated, costs: gains.Costs, gain: PredictedGain
 ) -> Attribution | None:
     if given.simulation is None:
         return None

@@ -19,20 +19,8 @@ from tlbcost.attribution.sites import recording
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError, tool_error
 from tlbcost.common.progress import duration, say
+from tlbcost.copies import run as copies
 from tlbcost.copies.estimator import CopiedRun
-from tlbcost.copies.run import (
-    CopyPlan,
-    FollowedProcess,
-    arms_tool,
-    check_canary,
-    copies_tool,
-    follow_process,
-    more_may_do,
-    note_end,
-    run_tool,
-    too_few,
-    unavailable,
-)
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.measured.method import AS_IT_RUNS
@@ -164,24 +152,26 @@ def run_program(
 
 def follow_running(
     request: EstimateRequest, plan: RunPlan, pid: int, folder: Path
-) -> tuple[FollowedProcess, ProgramRuns]:
+) -> tuple[copies.FollowedProcess, ProgramRuns]:
     assert plan.copies is not None
     seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
     # Not at the top: pandas takes memory.
     from tlbcost.copies.estimator import read_tables
 
     if request.canary:
-        check_canary(pid, plan.copies, _new_folder(folder), children=request.children)
+        copies.check_canary(pid, plan.copies, _new_folder(folder), children=request.children)
     folders: list[Path] = []
     outcomes: list[Outcome] = []
     while True:
         folders.append(_new_folder(folder))
-        followed = follow_process(pid, plan.copies, folders[-1], seconds, children=request.children)
+        followed = copies.follow_process(
+            pid, plan.copies, folders[-1], seconds, children=request.children
+        )
         outcomes.append(Outcome(followed.run, "", None, 0, None, None))
         tables = read_tables(folders)
         # Ended by Ctrl-C, or with the process.
         early = followed.run.wall_ns < 0.9e9 * seconds
-        few = too_few(tables) is not None and more_may_do(tables, measured=True)
+        few = copies.too_few(tables) is not None and copies.more_may_do(tables, measured=True)
         if early or not few or len(folders) == _MOST_FOLLOWS:
             break
         say("the CPUs are busy, and too few copies could be followed yet: once more")
@@ -300,7 +290,7 @@ def _simulate(
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    plan: CopyPlan
+    plan: copies.CopyPlan
     launcher: Launcher
     conditions: Conditions
 
@@ -310,7 +300,7 @@ class Copying:
         folder = self.launcher.folder / f"copies{run}"
         folder.mkdir()
         option = None if core is None else core.option
-        return copies_tool(replace(self.plan, core=option), folder)
+        return copies.copies_tool(replace(self.plan, core=option), folder)
 
 
 def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> None:
@@ -321,11 +311,11 @@ def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> N
     until = time.monotonic() + _REPEATED_S
     while len(runs) < _MOST_RUNS:
         tables = read_tables(run_folders(copying.launcher, runs))
-        if not more_may_do(tables, measured=request.measured):
+        if not copies.more_may_do(tables, measured=request.measured):
             return
         late = time.monotonic() + _wall_s(runs[-1]) > until
         # Without enough copies Valgrind comes next, which takes ten times as long.
-        if late and (too_few(tables) is None or len(runs) >= _MOST_LONG_RUNS):
+        if late and (copies.too_few(tables) is None or len(runs) >= _MOST_LONG_RUNS):
             return
         copying.conditions.measure()
         tool = copying.tool(len(runs))
@@ -357,7 +347,7 @@ def without_copies_of(folders: Sequence[Path], native: Sequence[Outcome]) -> lis
 
 
 def said_by_copies(
-    plan: CopyPlan,
+    plan: copies.CopyPlan,
     folders: list[Path],
     native: list[Outcome],
     path: Path,
@@ -375,7 +365,7 @@ def said_by_copies(
 
     tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
     runs = [outcome.run for outcome in native if outcome.run is not None]
-    if not runs or (why := too_few(tables)) is not None:
+    if not runs or (why := copies.too_few(tables)) is not None:
         return None, None, why if runs else "the program did not run"
     weighed = weigh(tables, runs, plan.cycles_per_ns)
     base, huge = plan.geometry.base, plan.geometry.huge
@@ -419,7 +409,7 @@ def measure_program(
             )
         found, base = measure_runs(asked)
         return _told(found), base
-    if (why := unavailable()) is not None:
+    if (why := copies.unavailable()) is not None:
         return _told(why), []
     found = _copies_of_runs(request, launcher, first, run, _recorded_calls(copied))
     return _told(found), []
@@ -449,7 +439,7 @@ def _copies_of_process(
     folders: list[Path] = []
     while True:
         folders.append(_new_folder(folder))
-        tool = arms_tool(
+        tool = copies.arms_tool(
             folders[-1], _COPIES, run.cpu_ns, calls, also=request.also,
             most_pause_s=request.most_pause,
         )  # fmt: skip
@@ -457,8 +447,8 @@ def _copies_of_process(
         if request.children:
             words.append("--children")
         began = time.monotonic()
-        code, said = run_tool(words)
-        note_end(pid)
+        code, said = copies.run_tool(words)
+        copies.note_end(pid)
         if code == CANNOT_MEASURE:
             return "the process may not be copied"
         if code != 0:
@@ -487,7 +477,7 @@ def _copies_of_runs(
         folders.append(_new_folder(launcher.folder))
         begun = time.monotonic()
         limit = max(until - begun, run.wall_ns / 1e9 + _AFTER_S)
-        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit, request.also)
+        tool = copies.arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit, request.also)
         outcome = launcher.execute(request.argv, discard=True, tool=tool)
         if outcome.code != first.code or not (folders[-1] / "copies.tsv").exists():
             return f"the run that copies were made of {outcome.describe()}"

@@ -20,18 +20,7 @@ from tlbcost.common.document import doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.units import Interval
-from tlbcost.machines.plan import (
-    BASE_BYTES,
-    GIB,
-    HUGE_BYTES,
-    PUBLISHED,
-    OtherMachine,
-    PageSize,
-    Pass,
-    machine_named,
-    of_calibration,
-    plan_pass,
-)
+from tlbcost.machines import plan as plans
 from tlbcost.machines.unknowns import OTHERS, Variant
 from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.model import overlap
@@ -74,7 +63,7 @@ class SizeResult:
     size) are modelled; None: not obtained. `effects`: of the guesses on the ratio.
     """
 
-    size: PageSize
+    size: plans.PageSize
     counts: Sides | None
     cycles_per_reference: float | None
     time_ratio: Interval | None
@@ -86,7 +75,7 @@ class SizeResult:
 class MachineResult:
     """One machine: `no_times` says why there are none."""
 
-    machine: OtherMachine
+    machine: plans.OtherMachine
     sizes: tuple[SizeResult, ...]
     windows: int
     no_times: str | None
@@ -123,7 +112,7 @@ class MachineEstimates:
             )
             found.append(MachineCaveat("M01", text))
         sizes = [size for each in self.machines for size in each.sizes]
-        if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
+        if any(each.size.page_bytes >= plans.GIB and each.counts is not None for each in sizes):
             text = (
                 "Mappings of 1 GiB and more are assumed to be on 1 GiB pages, and all other memory "
                 "on base pages; the program decides which memory gets them."
@@ -148,7 +137,7 @@ def _narrow(result: MachineResult) -> str | None:
 
 
 def results(
-    machines: Sequence[OtherMachine], plan: Pass, simulation: Simulation
+    machines: Sequence[plans.OtherMachine], plan: plans.Pass, simulation: Simulation
 ) -> tuple[MachineResult, ...]:
     number_of = {cell: number for number, cell in enumerate(plan.cells)}
     return tuple(
@@ -160,7 +149,10 @@ def results(
 
 
 def _result(
-    machine: OtherMachine, numbers: Sequence[int | None], plan: Pass, simulation: Simulation
+    machine: plans.OtherMachine,
+    numbers: Sequence[int | None],
+    plan: plans.Pass,
+    simulation: Simulation,
 ) -> MachineResult:
     """One machine; `numbers` are the cells of its sizes, None: not simulated."""
     first = numbers[0]
@@ -175,7 +167,7 @@ def _result(
         column = _column(plan, simulation, number)
         ratio: Interval | None = None
         effects: tuple[UnknownEffect, ...] = ()
-        if size.page_bytes >= GIB and _none_fits(plan, simulation, first, number):
+        if size.page_bytes >= plans.GIB and _none_fits(plan, simulation, first, number):
             notes = [note for note in (size.note, _NONE_FITS) if note is not None]
             size = replace(size, note="; ".join(notes))
         elif machine.core is not None:
@@ -183,7 +175,7 @@ def _result(
             reason = reason or why
             if saving is not None:
                 effects = _effects(machine, s, plan, simulation, (base, column))
-                ratio = ratio_of(saving, effects, published=machine.costs == PUBLISHED)
+                ratio = ratio_of(saving, effects, published=machine.costs == plans.PUBLISHED)
                 ratio = Interval(1.0, 1.0, 1.0) if number == first else ratio
         sizes.append(
             SizeResult(
@@ -201,12 +193,12 @@ def _result(
 _NONE_FITS = "no mapping in which the program misses is as large as such a page: no time"
 
 
-def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:
+def _none_fits(plan: plans.Pass, simulation: Simulation, base: int, number: int) -> bool:
     """Whether all memory remained on base pages, since no mapping spans a larger one."""
     return number != base and _counts(plan, simulation, base) == _counts(plan, simulation, number)
 
 
-def _column(plan: Pass, simulation: Simulation, number: int) -> Column:
+def _column(plan: plans.Pass, simulation: Simulation, number: int) -> Column:
     if plan.first and number < 2:
         finished = [image for image in simulation.windows if image.references is not None]
         return [
@@ -223,7 +215,7 @@ def _of_view(simulation: Simulation, view: int) -> Column:
     ]
 
 
-def _counts(plan: Pass, simulation: Simulation, number: int) -> Sides:
+def _counts(plan: plans.Pass, simulation: Simulation, number: int) -> Sides:
     if plan.first and number < 2:
         bytes_ = (plan.geometry.base, plan.geometry.huge)[number].page_size_bytes
         total = total_counts(simulation.processes)
@@ -247,9 +239,9 @@ def _cycles(column: Column) -> float | None:
 
 
 def _effects(
-    machine: OtherMachine,
+    machine: plans.OtherMachine,
     size: int,
-    plan: Pass,
+    plan: plans.Pass,
     simulation: Simulation,
     columns: tuple[Column, Column],
 ) -> tuple[UnknownEffect, ...]:
@@ -406,11 +398,11 @@ class MachinesRequest:
     region: str | None = None
 
 
-def chosen(request: MachinesRequest) -> list[OtherMachine]:
-    sizes = request.page_sizes or (BASE_BYTES, HUGE_BYTES)
+def chosen(request: MachinesRequest) -> list[plans.OtherMachine]:
+    sizes = request.page_sizes or (plans.BASE_BYTES, plans.HUGE_BYTES)
     if not request.names:
         obtained = calibration_for(request.calibration, recalibrate=request.recalibrate)
-        return [of_calibration(obtained.calibration, sizes, obtained.source)]
+        return [plans.of_calibration(obtained.calibration, sizes, obtained.source)]
     names = [name for name in request.names.split(",") if name]
     if len(set(names)) < len(names) or not names:
         raise TlbcostError(
@@ -418,7 +410,7 @@ def chosen(request: MachinesRequest) -> list[OtherMachine]:
         )
     brought = _brought(request, names)
     source = str(request.calibration) if request.calibration else None
-    return [machine_named(name, sizes, brought, source) for name in names]
+    return [plans.machine_named(name, sizes, brought, source) for name in names]
 
 
 def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
@@ -442,12 +434,12 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
     machines = chosen(request)
     check_simulatable(path)
     valgrind = find_valgrind()
-    if any(m.sizes[0].page_bytes != BASE_BYTES for m in machines):
+    if any(m.sizes[0].page_bytes != plans.BASE_BYTES for m in machines):
         raise TlbcostError(
             f"base pages of {units.size(machines[0].sizes[0].page_bytes)} are not simulated here",
             exit_code=CANNOT_MEASURE,
         )
-    plan = plan_pass(machines)
+    plan = plans.plan_pass(machines)
     core = next((m.core.option for m in machines if m.core is not None), None)
     with launcher_of(request.prepare) as launcher:
         launcher.region = region

@@ -15,16 +15,7 @@ from dataclasses import dataclass, replace
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import read_table
-from tlbcost.processors.published import (
-    Figure,
-    Level,
-    PageSizeGeometry,
-    Pipeline,
-    PublishedCore,
-    TlbLevel,
-    assumed,
-    figures_in,
-)
+from tlbcost.processors import published
 from tlbcost.simulator.core import Core, pipeline_options
 
 _SOURCE = "source_"
@@ -56,8 +47,8 @@ class CoreFigures:
     """
 
     aliases: tuple[str, ...]
-    figures: Mapping[str, Figure]
-    code_stlb: TlbLevel | None
+    figures: Mapping[str, published.Figure]
+    code_stlb: published.TlbLevel | None
     sources: Mapping[str, str]
 
     def missing(self) -> tuple[str, ...]:
@@ -66,7 +57,7 @@ class CoreFigures:
     def of_product(self, product: Mapping[str, float]) -> CoreFigures:
         """With these figures of a product, which are known."""
         known = {
-            name: Figure(value, "product", "the product's", True, value, value)
+            name: published.Figure(value, "product", "the product's", True, value, value)
             for name, value in product.items()
         }
         return replace(self, figures={**self.figures, **known})
@@ -77,12 +68,12 @@ def figures_of(core: str) -> CoreFigures:
     path = paths.data("machines", f"{core}.tsv")
     table = read_table(path, formats.MACHINE)
     try:
-        figures = dict(figures_in(table))
+        figures = dict(published.figures_in(table))
         found = figures.pop("code_stlb", None)
         code = None
         if found is not None:
             entries, ways = table.key("core_code_stlb").split()[0].split(":")
-            code = TlbLevel(int(entries), int(ways))
+            code = published.TlbLevel(int(entries), int(ways))
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
     aliases = tuple(part for part in table.header.get("aliases", "").split(",") if part)
@@ -91,8 +82,8 @@ def figures_of(core: str) -> CoreFigures:
         for key, text in table.header.items()
         if key.startswith(_SOURCE)
     }
-    if all(name in figures or name in assumed() for name in NEEDED):
-        for name, figure in assumed().items():
+    if all(name in figures or name in published.assumed() for name in NEEDED):
+        for name, figure in published.assumed().items():
             if figures.setdefault(name, figure) is figure:
                 sources[figure.source] = figure.explanation
     return CoreFigures(aliases, figures, code, sources)
@@ -106,7 +97,7 @@ def published_core(known: CoreFigures) -> Core | None:
 
 
 def modelled(value: Mapping[str, float]) -> Core:
-    pipeline = Pipeline(
+    pipeline = published.Pipeline(
         round(value["width"]),
         round(value["reorder_buffer"]),
         round(value["store_buffer"]),
@@ -141,7 +132,7 @@ def modelled(value: Mapping[str, float]) -> Core:
 
 
 # Levels that data go through: those of code alone hardly matter.
-_DATA: tuple[Level, ...] = ("dtlb", "stlb")
+_DATA: tuple[published.Level, ...] = ("dtlb", "stlb")
 OTHERS = "others"
 _LINE, _ENTRY = 64, 8
 _DIRECTORY_BYTES = 2 << 20
@@ -155,7 +146,7 @@ class Unknown:
     value: float
     low: float
     high: float
-    level: tuple[Level, int] | None = None
+    level: tuple[published.Level, int] | None = None
 
     @property
     def tried(self) -> float:
@@ -187,7 +178,7 @@ class Variant:
 
     unknowns: tuple[Unknown, ...]
     core: Core
-    geometries: tuple[PageSizeGeometry | None, ...]
+    geometries: tuple[published.PageSizeGeometry | None, ...]
 
     @property
     def name(self) -> str:
@@ -200,7 +191,7 @@ class Variant:
 
 
 def unknowns_of(
-    core: PublishedCore, known: CoreFigures, sizes: Sequence[int]
+    core: published.PublishedCore, known: CoreFigures, sizes: Sequence[int]
 ) -> tuple[Unknown, ...]:
     figures = [
         Unknown(name, figure.value, figure.low, figure.high)
@@ -219,8 +210,8 @@ def unknowns_of(
 def ranked(
     unknowns: Sequence[Unknown],
     value: Mapping[str, float],
-    base: PageSizeGeometry,
-    huge: PageSizeGeometry,
+    base: published.PageSizeGeometry,
+    huge: published.PageSizeGeometry,
 ) -> list[tuple[Unknown, dict[RandomReads, float]]]:
     """Changes of the patterns' time on huge pages by each unknown, the most important first."""
     before = {pattern: ratio(value, base, huge, pattern) for pattern in TYPICAL}
@@ -239,7 +230,7 @@ def ranked(
 def variants(
     unknowns: Sequence[Unknown],
     value: Mapping[str, float],
-    geometries: Sequence[PageSizeGeometry | None],
+    geometries: Sequence[published.PageSizeGeometry | None],
     most: int,
 ) -> tuple[Variant, ...]:
     """One for each of the first `most` unknowns, and one for all others together."""
@@ -252,10 +243,10 @@ def variants(
 def _variant(
     group: tuple[Unknown, ...],
     value: Mapping[str, float],
-    geometries: Sequence[PageSizeGeometry | None],
+    geometries: Sequence[published.PageSizeGeometry | None],
 ) -> Variant:
     figures = {each.name: each.tried for each in group if each.level is None}
-    changed: list[PageSizeGeometry | None] = []
+    changed: list[published.PageSizeGeometry | None] = []
     for pages in geometries:
         made = pages
         for each in group:
@@ -264,7 +255,7 @@ def _variant(
     return Variant(group, modelled({**value, **figures}), tuple(changed))
 
 
-def _with(pages: PageSizeGeometry, unknown: Unknown) -> PageSizeGeometry:
+def _with(pages: published.PageSizeGeometry, unknown: Unknown) -> published.PageSizeGeometry:
     if unknown.level is None or unknown.level[1] != pages.page_size_bytes:
         return pages
     if unknown.level[0] == "dtlb":
@@ -272,11 +263,11 @@ def _with(pages: PageSizeGeometry, unknown: Unknown) -> PageSizeGeometry:
     return pages if pages.stlb is None else replace(pages, stlb=_sized(pages.stlb, unknown.tried))
 
 
-def _sized(level: TlbLevel, entries: float) -> TlbLevel:
+def _sized(level: published.TlbLevel, entries: float) -> published.TlbLevel:
     if level.ways == level.entries:
-        return TlbLevel(round(entries), round(entries))
+        return published.TlbLevel(round(entries), round(entries))
     sets = max(1, round(entries / level.ways))
-    return TlbLevel(sets * level.ways, level.ways)
+    return published.TlbLevel(sets * level.ways, level.ways)
 
 
 TYPICAL = (
@@ -287,7 +278,10 @@ TYPICAL = (
 
 
 def ratio(
-    value: Mapping[str, float], base: PageSizeGeometry, huge: PageSizeGeometry, pattern: RandomReads
+    value: Mapping[str, float],
+    base: published.PageSizeGeometry,
+    huge: published.PageSizeGeometry,
+    pattern: RandomReads,
 ) -> float:
     """Time on huge pages over that on base pages, by a formula that ranks the figures of a core.
 
@@ -296,7 +290,9 @@ def ratio(
     return _cycles(value, huge, pattern) / _cycles(value, base, pattern)
 
 
-def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: RandomReads) -> float:
+def _cycles(
+    value: Mapping[str, float], pages: published.PageSizeGeometry, pattern: RandomReads
+) -> float:
     size, footprint = pages.page_size_bytes, pattern.bytes
     tables = max(footprint // size * _ENTRY, _LINE)
     missed = 1 - _held(pages.dtlb, size, footprint)
@@ -321,7 +317,7 @@ def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: Random
     )
 
 
-def _held(level: TlbLevel | None, page_bytes: int, footprint: int) -> float:
+def _held(level: published.TlbLevel | None, page_bytes: int, footprint: int) -> float:
     return 0.0 if level is None else min(1.0, level.entries * page_bytes / footprint)
 
 

@@ -26,16 +26,8 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress, say
 from tlbcost.common.units import Interval
 from tlbcost.copies.run import Also
-from tlbcost.measured import catalog
+from tlbcost.measured import catalog, record
 from tlbcost.measured.method import Method, base_environment, explain
-from tlbcost.measured.record import (
-    MeasuredGain,
-    OverLimit,
-    TriedMethod,
-    decides,
-    mean_of_pairs,
-    more_pairs,
-)
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run import launch
@@ -292,7 +284,7 @@ class PairsRequest:
         return 2 * MIN_PAIRS * self.run_s <= self.seconds
 
 
-def measure_runs(asked: PairsRequest) -> tuple[MeasuredGain | str, list[Run]]:
+def measure_runs(asked: PairsRequest) -> tuple[record.MeasuredGain | str, list[Run]]:
     """Run pairs until the verdict is known or the budget is over, and the runs on base pages.
 
     A method that reaches too little memory, or loses, gives way to the next one. A string says
@@ -397,7 +389,7 @@ class _Pairs:
             self.stopped = True
         except TlbcostError as error:
             killed = isinstance(error, KilledAtLimitError)
-            self.why_not = OverLimit(error) if killed else str(error)
+            self.why_not = record.OverLimit(error) if killed else str(error)
             say(f"{self.method.name}: {error}")
 
     def _run(self, runner: PairRunner, path: Path, least_part: float) -> None:
@@ -442,31 +434,33 @@ class _Pairs:
             # How much is lost hardly matters.
             return False
         half = (total.high - total.low) / 2
-        return half > (_DECIDED_FRACTION if decides(total) else _ENOUGH_FRACTION)
+        return half > (_DECIDED_FRACTION if record.decides(total) else _ENOUGH_FRACTION)
 
     def total(self) -> Interval:
         return self._mean(_cpu_time)
 
     def _mean(self, part: Callable[[Run], int]) -> Interval:
         """What was saved of a part of the CPU time, as a share of all of it."""
-        return mean_of_pairs(
+        return record.mean_of_pairs(
             [(part(pair.base) - part(pair.huge)) / (pair.base.cpu_ns or 1) for pair in self.done],
             busy=self.busy,
         )
 
-    def tried(self) -> TriedMethod:
+    def tried(self) -> record.TriedMethod:
         known = self.why_not is None and self.done
-        return TriedMethod(
+        return record.TriedMethod(
             name=self.method.name,
             total_fraction=self.total() if known else None,
             why_not=self.why_not,
         )
 
-    def found(self, others: tuple[TriedMethod, ...], *, in_turns: bool) -> MeasuredGain:
+    def found(
+        self, others: tuple[record.TriedMethod, ...], *, in_turns: bool
+    ) -> record.MeasuredGain:
         parts = [part for pair in self.done if (part := _huge_part(pair)) is not None]
         cpu_s = fmean(pair.base.cpu_ns for pair in self.done) / 1e9
         system = self._mean(_system_time)
-        return MeasuredGain(
+        return record.MeasuredGain(
             source="runs in turns" if in_turns else "runs one by one",
             total_fraction=self.total(),
             user_fraction=self._mean(_user_time),
@@ -479,7 +473,7 @@ class _Pairs:
             method=self.method.name,
             start_cost_s=Interval(-system.value * cpu_s, -system.high * cpu_s, -system.low * cpu_s),
             growth_bytes=growth(self.done),
-            more_pairs=more_pairs(self.total(), len(self.done)),
+            more_pairs=record.more_pairs(self.total(), len(self.done)),
             others=others,
         )
 

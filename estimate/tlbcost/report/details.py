@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.answer.estimate_document import (
-    AccessMisses,
-    CountersPart,
-    EstimateDocument,
-    ProcessPart,
-    Ratios,
-    SimulationPart,
-)
+from tlbcost.answer import estimate_document
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.units import Interval
@@ -39,7 +32,7 @@ _BACKENDS = {
 _MOST_PROCESSES = 5
 
 
-def print_details(console: Console, document: EstimateDocument) -> None:
+def print_details(console: Console, document: estimate_document.EstimateDocument) -> None:
     _head(console, document)
     _program(console, document)
     _results(console, document)
@@ -59,7 +52,7 @@ def print_details(console: Console, document: EstimateDocument) -> None:
     print_remedies(console, document)
 
 
-def _head(console: Console, document: EstimateDocument) -> None:
+def _head(console: Console, document: estimate_document.EstimateDocument) -> None:
     rows = grid()
     machine = document.machine
     rows.add_row("program", command_of(document))
@@ -85,7 +78,7 @@ def _head(console: Console, document: EstimateDocument) -> None:
     section(console, rows)
 
 
-def _program(console: Console, document: EstimateDocument) -> None:
+def _program(console: Console, document: estimate_document.EstimateDocument) -> None:
     runs = document.program.runs
     if not runs:
         return
@@ -143,7 +136,7 @@ def _spread(values: list[int]) -> str:
     return units.times(min(values), max(values))
 
 
-def _costs(console: Console, document: EstimateDocument) -> None:
+def _costs(console: Console, document: estimate_document.EstimateDocument) -> None:
     both = document.costs
     if not both:
         return
@@ -172,7 +165,7 @@ def _cost(interval: Interval | None) -> str:
     return f"{units.nanoseconds(interval.value)} ({low} to {high})"
 
 
-def _results(console: Console, document: EstimateDocument) -> None:
+def _results(console: Console, document: estimate_document.EstimateDocument) -> None:
     shown = table("saving", "share", "interval", "time saved", "speed-up")
     bound = document.bound_saved_ns
     shown.add_row(
@@ -219,7 +212,7 @@ def _results(console: Console, document: EstimateDocument) -> None:
         )
 
 
-def _measured(console: Console, document: EstimateDocument) -> None:
+def _measured(console: Console, document: estimate_document.EstimateDocument) -> None:
     measured = document.measured
     if measured is None:
         if document.not_measured is not None:
@@ -256,7 +249,9 @@ def _points(fraction: float) -> str:
     return f"{100 * fraction:.1f}"
 
 
-def _saving(share: Interval | None, saved: Interval | None, speedup: Ratios | None) -> list[str]:
+def _saving(
+    share: Interval | None, saved: Interval | None, speedup: estimate_document.Ratios | None
+) -> list[str]:
     if share is None or speedup is None:
         return [units.NOT_OBTAINED] * 4
     return [
@@ -267,7 +262,7 @@ def _saving(share: Interval | None, saved: Interval | None, speedup: Ratios | No
     ]
 
 
-def print_tlbs(console: Console, simulation: SimulationPart) -> None:
+def print_tlbs(console: Console, simulation: estimate_document.SimulationPart) -> None:
     shown = table("TLB", "pages", "entries", "ways", "from")
     shown.columns[-1].justify = "left"
     for each in simulation.geometry:
@@ -282,7 +277,7 @@ def print_tlbs(console: Console, simulation: SimulationPart) -> None:
     section(console, shown)
 
 
-def print_misses(console: Console, document: EstimateDocument) -> None:
+def print_misses(console: Console, document: estimate_document.EstimateDocument) -> None:
     """The misses by page size and access, and those of each process; nothing if not simulated."""
     simulation = document.simulation
     if simulation is None:
@@ -301,11 +296,13 @@ def print_misses(console: Console, document: EstimateDocument) -> None:
         _processes(console, simulation.processes, size, huge)
 
 
-def _by_access(counts: Sequence[AccessMisses]) -> dict[tuple[int, Side], AccessMisses]:
+def _by_access(
+    counts: Sequence[estimate_document.AccessMisses],
+) -> dict[tuple[int, Side], estimate_document.AccessMisses]:
     return {(each.page_size_bytes, each.access): each for each in counts}
 
 
-def modelled_sentence(simulation: SimulationPart) -> str | None:
+def modelled_sentence(simulation: estimate_document.SimulationPart) -> str | None:
     """What the overlap model's gain rests on, and what the other says; None: it was not used."""
     sample, simple = simulation.modelled, simulation.expected_simple_fraction
     if simulation.model != "overlap" or sample is None or simple is None:
@@ -322,8 +319,10 @@ def _cells(counts: SideCounts) -> list[str]:
     return [units.count(n) for n in (counts.l1_tlb_misses, counts.stlb_hits, counts.stlb_misses)]
 
 
-def _processes(console: Console, processes: Sequence[ProcessPart], size: int, huge: int) -> None:
-    def walks(process: ProcessPart, page_size: int) -> int | None:
+def _processes(
+    console: Console, processes: Sequence[estimate_document.ProcessPart], size: int, huge: int
+) -> None:
+    def walks(process: estimate_document.ProcessPart, page_size: int) -> int | None:
         if process.counts is None:
             return None
         return sum(each.stlb_misses for each in process.counts if each.page_size_bytes == page_size)
@@ -349,13 +348,13 @@ def _processes(console: Console, processes: Sequence[ProcessPart], size: int, hu
         console.print(f"and {left} more, all in the sums and in the JSON.")
 
 
-def print_counts(console: Console, part: CountersPart) -> None:
+def print_counts(console: Console, part: estimate_document.CountersPart) -> None:
     print_events(console, EventCounts(part.source, part.pmu, part.mode, part.counts))
     formulas = part.formulas.items()
     print_figures(console, {name: each.value for name, each in formulas if each.value is not None})
 
 
-def print_comparison(console: Console, document: EstimateDocument) -> None:
+def print_comparison(console: Console, document: estimate_document.EstimateDocument) -> None:
     """What both backends found, side by side; nothing if there is one."""
     counters, simulation = document.counters, document.simulation
     if counters is None or simulation is None:
@@ -380,7 +379,9 @@ def print_comparison(console: Console, document: EstimateDocument) -> None:
     section(console, shown)
 
 
-def print_report(document: EstimateDocument, file: TextIO, *, details: bool = False) -> None:
+def print_report(
+    document: estimate_document.EstimateDocument, file: TextIO, *, details: bool = False
+) -> None:
     """Print it whole, as wide as the terminal; 80 columns where there is none."""
 
     def fill(console: Console) -> None:

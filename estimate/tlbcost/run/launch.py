@@ -18,16 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tlbcost.common import paths
+from tlbcost.common import errors, paths
 from tlbcost.common.cleanup import check_time
-from tlbcost.common.errors import (
-    CANNOT_MEASURE,
-    NOT_EXECUTABLE,
-    NOT_FOUND,
-    TOOL_FAILED,
-    TlbcostError,
-    tool_error,
-)
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.progress import RunProgress
 from tlbcost.common.sudo import User, calling_user
@@ -57,16 +49,16 @@ def resolve(name: str) -> Path:
     if refused is None:
         raise _not_found(name)
     if refused.is_dir():
-        raise TlbcostError(
+        raise errors.TlbcostError(
             f"cannot run {name}: it is a directory",
             "name the program, e.g. one of the files in it",
-            NOT_EXECUTABLE,
+            errors.NOT_EXECUTABLE,
         )
-    raise TlbcostError(
+    raise errors.TlbcostError(
         f"cannot run {name}: not executable",
         f"chmod +x {shlex.quote(str(refused))}; a script also runs as: "
         f"tlbcost estimate sh {shlex.quote(str(refused))}",
-        NOT_EXECUTABLE,
+        errors.NOT_EXECUTABLE,
     )
 
 
@@ -76,20 +68,20 @@ def check_simulatable(path: Path) -> None:
     for file in chain:
         head = _head(file)
         if head[:4] == b"\x7fELF" and head[4:5] == bytes([_ELF_CLASS_32]):
-            raise TlbcostError(
+            raise errors.TlbcostError(
                 f"cannot simulate {file}: it is a 32-bit program, and the simulator is 64-bit",
                 "build it for 64 bits (without -m32), and estimate that",
-                TOOL_FAILED,
+                errors.TOOL_FAILED,
             )
     # The kernel ignores these bits on a script, but not on what interprets it.
     privilege = _privilege(chain[-1])
     if privilege:
-        raise TlbcostError(
+        raise errors.TlbcostError(
             f"cannot simulate {chain[-1]}: it is {privilege}, and a simulated program cannot "
             "gain privileges",
             f"estimate a copy without them: cp {shlex.quote(str(chain[-1]))} /tmp/ && "
             f"tlbcost estimate /tmp/{shlex.quote(chain[-1].name)} ...",
-            TOOL_FAILED,
+            errors.TOOL_FAILED,
         )
 
 
@@ -98,7 +90,7 @@ def rights_gained(path: Path) -> str | None:
     return _privilege([path, *_interpreters(path)][-1])
 
 
-def start_failure(name: str, path: Path, error: int) -> TlbcostError:
+def start_failure(name: str, path: Path, error: int) -> errors.TlbcostError:
     """Why execve(2) refused a file that exists and is executable, as an error to raise."""
     why, hint = os.strerror(error).lower(), None
     interpreter = _interpreter(path)
@@ -118,22 +110,24 @@ def start_failure(name: str, path: Path, error: int) -> TlbcostError:
         hint = f"findmnt -T {shlex.quote(str(path))} shows whether it is mounted noexec"
     elif error == errno.E2BIG:
         hint = "the arguments and the environment together are too long; shorten them"
-    code = NOT_FOUND if error == errno.ENOENT else NOT_EXECUTABLE
-    return TlbcostError(f"cannot run {name}: {why}", hint, code)
+    code = errors.NOT_FOUND if error == errno.ENOENT else errors.NOT_EXECUTABLE
+    return errors.TlbcostError(f"cannot run {name}: {why}", hint, code)
 
 
-def _not_found(name: str) -> TlbcostError:
+def _not_found(name: str) -> errors.TlbcostError:
     if "/" in name:
-        return TlbcostError(
+        return errors.TlbcostError(
             f"cannot run {name}: no such file",
             f"ls {shlex.quote(str(Path(name).parent))}",
-            NOT_FOUND,
+            errors.NOT_FOUND,
         )
     if name and os.access(name, os.X_OK) and Path(name).is_file():
         hint = f"the one in this directory runs as: tlbcost estimate ./{shlex.quote(name)}"
     else:
         hint = "check the spelling, or give the path of the program"
-    return TlbcostError(f"cannot run {name!r}: no such program on PATH", hint, NOT_FOUND)
+    return errors.TlbcostError(
+        f"cannot run {name!r}: no such program on PATH", hint, errors.NOT_FOUND
+    )
 
 
 def _head(path: Path) -> bytes:
@@ -285,11 +279,13 @@ class Launcher:
         after = memory_limit()
         if not run.output.exists():
             # perf ends with 255 if it cannot open the events.
-            if run.tool and code in (CANNOT_MEASURE, 255):
+            if run.tool and code in (errors.CANNOT_MEASURE, 255):
                 self.runs -= 1
-                raise TlbcostError(f"{run.tool[0]} could measure nothing", None, CANNOT_MEASURE)
+                raise errors.TlbcostError(
+                    f"{run.tool[0]} could measure nothing", None, errors.CANNOT_MEASURE
+                )
             name = run.tool[0] if run.tool else "tlbcost-run"
-            raise tool_error("cannot time the program", name, code, self.folder.parent)
+            raise errors.tool_error("cannot time the program", name, code, self.folder.parent)
         killed = (after.oom_kills or 0) > run.oom_kills
         return read_outcome(run.output, (after.limit_bytes or 0) if killed else None)
 
@@ -339,10 +335,10 @@ class Launcher:
             process_tree.end(process)
             raise
         if code != 0:
-            raise TlbcostError(
+            raise errors.TlbcostError(
                 f"the command to prepare a run failed: exit code {code}: {command}",
                 "try it by itself",
-                TOOL_FAILED,
+                errors.TOOL_FAILED,
             )
 
 

@@ -20,15 +20,8 @@ from tlbcost.common.progress import Progress, Tick
 from tlbcost.processors.published import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, describe_limit
+from tlbcost.simulator import memory_tables
 from tlbcost.simulator.counts import ImageViews, ProcessCounts, read_counts, read_views
-from tlbcost.simulator.memory_tables import (
-    OPTIONS,
-    ImageAttribution,
-    ImageWindows,
-    WindowPlan,
-    read_attributions,
-    read_windows,
-)
 from tlbcost.system import hints
 
 _GRACE_S = 5.0
@@ -50,8 +43,8 @@ class Simulation:
 
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
-    windows: tuple[ImageWindows, ...] = ()
-    attributions: tuple[ImageAttribution, ...] = ()
+    windows: tuple[memory_tables.ImageWindows, ...] = ()
+    attributions: tuple[memory_tables.ImageAttribution, ...] = ()
     views: tuple[ImageViews, ...] = ()
     left_behind: int = 0
 
@@ -79,7 +72,7 @@ def simulator_command(
     valgrind: Path,
     folder: Path,
     geometry: Geometry,
-    windows: WindowPlan | None = None,
+    windows: memory_tables.WindowPlan | None = None,
     core: str | None = None,
     options: Sequence[str] = (),
 ) -> list[str]:
@@ -95,7 +88,7 @@ def simulator_command(
         "--vgdb=no",
         f"--log-file={folder}/log.%p",
         f"--counts-dir={folder}",
-        *OPTIONS.split(),
+        *memory_tables.OPTIONS.split(),
         *("=".join(option) for option in level_options(geometry)),
         *modelled,
         *options,
@@ -137,7 +130,7 @@ def simulate(
     geometry: Geometry,
     argv: Sequence[str],
     native: Outcome,
-    windows: WindowPlan | None = None,
+    windows: memory_tables.WindowPlan | None = None,
     core: str | None = None,
     options: Sequence[str] = (),
     read: Callable[[Path], None] | None = None,
@@ -198,8 +191,8 @@ def simulate(
     return Simulation(
         processes,
         outcome,
-        read_windows(folder),
-        read_attributions(folder),
+        memory_tables.read_windows(folder),
+        memory_tables.read_attributions(folder),
         read_views(folder),
         left_behind,
     )

@@ -11,15 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.accuracy.record import (
-    PairedRun,
-    PairOfRuns,
-    Prediction,
-    Record,
-    TriedProgram,
-    format_record,
-    prediction_of,
-)
+from tlbcost.accuracy import record
 from tlbcost.common import units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
@@ -373,13 +365,15 @@ def _wants_more(
 
 
 def to_table(found: ProgramTrials) -> str:
-    prediction = None if found.estimate is None else prediction_of(found.estimate)
+    prediction = None if found.estimate is None else record.prediction_of(found.estimate)
     programs = tuple(program_of(trial, found.argv, prediction) for trial in found.trials)
-    return format_record(Record(found.machine, found.date, found.version, programs))
+    return record.format_record(record.Record(found.machine, found.date, found.version, programs))
 
 
-def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | None) -> TriedProgram:
-    return TriedProgram(
+def program_of(
+    trial: Trial, argv: tuple[str, ...], prediction: record.Prediction | None
+) -> record.TriedProgram:
+    return record.TriedProgram(
         Path(argv[0]).name,
         shlex.join(argv),
         trial.method.name,
@@ -390,9 +384,9 @@ def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | Non
     )
 
 
-def _pair_of_runs(pair: Pair) -> PairOfRuns:
+def _pair_of_runs(pair: Pair) -> record.PairOfRuns:
     seen = pair.backing
-    return PairOfRuns(
+    return record.PairOfRuns(
         _half(pair.base),
         _half(pair.huge),
         None if seen is None else seen.resident_bytes,
@@ -400,5 +394,7 @@ def _pair_of_runs(pair: Pair) -> PairOfRuns:
     )
 
 
-def _half(run: Run) -> PairedRun:
-    return PairedRun(run.wall_ns, run.user_ns, run.system_ns, run.minor_faults, run.max_rss_bytes)
+def _half(run: Run) -> record.PairedRun:
+    return record.PairedRun(
+        run.wall_ns, run.user_ns, run.system_ns, run.minor_faults, run.max_rss_bytes
+    )

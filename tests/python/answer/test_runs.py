@@ -134,7 +134,7 @@ def test_calls_of_a_server_are_recorded(
         words.extend(command)
         return CANNOT_MEASURE, ""
 
-    monkeypatch.setattr(runs, "run_tool", tool)
+    monkeypatch.setattr(runs.copies, "run_tool", tool)
     record = SimpleNamespace(calling=calling, windows=10)
     run = Run(10**9, 990_000_000, 0, 100, 0, 1 << 20)
     found = runs.measure_process(

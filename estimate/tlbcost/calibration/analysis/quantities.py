@@ -12,28 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tlbcost.calibration.analysis.levels import (
-    ONE_LEVEL,
-    Knee,
-    Levels,
-    confirm,
-    find_levels,
-    settle,
-    shape,
-)
+from tlbcost.calibration.analysis import levels as tlb_levels
+from tlbcost.calibration.analysis import walks as page_walks
 from tlbcost.calibration.analysis.samples import Samples, read_samples
-from tlbcost.calibration.analysis.walks import (
-    Reference,
-    caches,
-    entry_bytes,
-    find_hit,
-    hit_cost,
-    load_rows,
-    walk_caches,
-    walk_costs,
-    walk_intervals,
-    walks_side_by_side,
-)
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.formats import Table
@@ -85,7 +66,7 @@ _QUANTITIES: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def candidates(samples: Sequence[Table]) -> tuple[Knee, ...]:
+def candidates(samples: Sequence[Table]) -> tuple[tlb_levels.Knee, ...]:
     """The ends of TLB levels that a first pass shows, to be measured once more."""
     found = _all_levels(read_samples(samples), ())
     return tuple(knee for key, levels in found.items() for knee in _knees(key, levels))
@@ -95,21 +76,21 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
     """Quantities of the samples; entries that `confirmation` does not show are left out."""
     first, every = read_samples(samples), read_samples([*samples, *confirmation])
     second = read_samples(confirmation) if confirmation else None
-    levels: dict[_CurveKey, Levels] = {}
+    levels: dict[_CurveKey, tlb_levels.Levels] = {}
     notes, unsettled = list(every.notes), []
     for key, found in _all_levels(first, every.page_sizes()).items():
         doubts = []
         verdicts = []
         for knee in _knees(key, found):
-            verdict = confirm(knee, second.curve(*key) if second else None)
+            verdict = tlb_levels.confirm(knee, second.curve(*key) if second else None)
             verdicts.append(verdict)
             if verdict.entries is None:
                 doubts.append(f"{knee.quantity} of {_place(key)}: {verdict.reason}")
-        levels[key] = settle(found, verdicts)
+        levels[key] = tlb_levels.settle(found, verdicts)
         pieces = every.tlb(key[1], "dense", "serial") and not every.curve(*key)
         if found.reason and key[3] != "store" and not pieces:
             notes.append(f"on {_place(key)} {found.reason}")
-            if key == _data(first.base_bytes) and found.reason != ONE_LEVEL:
+            if key == _data(first.base_bytes) and found.reason != tlb_levels.ONE_LEVEL:
                 unsettled.append(notes[-1])
         notes += [f"{doubt}: not reported" for doubt in doubts]
         unsettled += doubts
@@ -118,10 +99,12 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
     usual = every.at_footprints_of(first)
     parts = [
         clock(usual),
-        caches(usual),
-        (load_rows(every), []),
+        page_walks.caches(usual),
+        (page_walks.load_rows(every), []),
         *_page_sizes(usual, levels),
-        shape(usual, levels[_data(usual.base_bytes)], levels.get(_data(usual.base_bytes, "store"))),
+        tlb_levels.shape(
+            usual, levels[_data(usual.base_bytes)], levels.get(_data(usual.base_bytes, "store"))
+        ),
         _code(usual, levels),
     ]
     costs = [cost for part, _ in parts for cost in part]
@@ -143,36 +126,40 @@ def _place(key: _CurveKey) -> str:
     return f"{units.size(key[1])} pages{words.get(key[0]) or words.get(key[3]) or ''}"
 
 
-def _all_levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Levels]:
+def _all_levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, tlb_levels.Levels]:
     """The levels that each curve shows, the base page's first; none for other `sizes` in bytes."""
     base = samples.base_bytes
     share = samples.packed_spacing_bytes / base
     packed = share if samples.packed_page_bytes in (None, base) else 0.0
-    found = find_levels(samples.curve(*_data(base)), None, packed)
+    found = tlb_levels.find_levels(samples.curve(*_data(base)), None, packed)
     levels = {_data(base): found}
-    hit = find_hit(samples.curve(*_data(base)), "serial", found)
+    hit = page_walks.find_hit(samples.curve(*_data(base)), "serial", found)
     hit_ns = hit.interval.value if hit else None
     for size in sorted({*samples.page_sizes(), *sizes} - {base}):
-        levels[_data(size)] = find_levels(samples.curve(*_data(size)), hit_ns)
+        levels[_data(size)] = tlb_levels.find_levels(samples.curve(*_data(size)), hit_ns)
     # Packed code lies in base pages.
     for key, taken in ((_data(base, "store"), packed), (_code_key(base), share)):
         curve = samples.curve(*key)
         if curve is not None:
-            levels[key] = find_levels(curve, None, taken)
+            levels[key] = tlb_levels.find_levels(curve, None, taken)
     return levels
 
 
-def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
+def _knees(key: _CurveKey, found: tlb_levels.Levels) -> list[tlb_levels.Knee]:
     ends = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=False)
-    return [Knee(quantity, key[1], key[0], key[2], key[3], end) for quantity, end in ends if end]
+    return [
+        tlb_levels.Knee(quantity, key[1], key[0], key[2], key[3], end)
+        for quantity, end in ends
+        if end
+    ]
 
 
-def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_Part]:
+def _page_sizes(samples: Samples, levels: dict[_CurveKey, tlb_levels.Levels]) -> Iterator[_Part]:
     base = samples.base_bytes
     data = levels[_data(base)]
-    hit = find_hit(samples.tlb(base, "spread", "serial"), "serial", data)
+    hit = page_walks.find_hit(samples.tlb(base, "spread", "serial"), "serial", data)
     covers: dict[int, int | None] = {
-        size: entry_bytes(samples, size, data, hit) for size in samples.page_sizes()
+        size: page_walks.entry_bytes(samples, size, data, hit) for size in samples.page_sizes()
     }
     covers[base] = base
     for size, covered in sorted(covers.items()):
@@ -188,8 +175,8 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
                 notes.append(_splintered(size, samples))
         for access in _ACCESSES:
             spread = samples.tlb(size, "spread", access)
-            hit = find_hit(spread, access, own)
-            costs.append(hit_cost("stlb_hit_ns", size, access, hit))
+            hit = page_walks.find_hit(spread, access, own)
+            costs.append(page_walks.hit_cost("stlb_hit_ns", size, access, hit))
             reference = _reference(samples, access, data, covers)
             # Where the TLB holds pieces of pages, only dense chains have each of them once.
             curve, at = (
@@ -197,32 +184,32 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
                 if size != base and covered == base
                 else (spread, own)
             )
-            costs += walk_costs("walk_ns", curve, size, access, at, hit, reference)
+            costs += page_walks.walk_costs("walk_ns", curve, size, access, at, hit, reference)
             if access == "overlapped":
-                costs += walk_intervals(curve, size, at)
+                costs += page_walks.walk_intervals(curve, size, at)
         if size == base:
-            costs += walks_side_by_side(
+            costs += page_walks.walks_side_by_side(
                 samples, [c for c in costs if (c.quantity == "walk_ns" and c.access == "serial")]
             )
-            rows, reason = walk_caches(samples)
+            rows, reason = page_walks.walk_caches(samples)
             costs += rows
             notes += [f"walk_cache_regions: {reason}"] if reason else []
         costs += [_single(samples, "fault", size), _single(samples, "unmap", size)]
         yield costs, notes
 
 
-def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
+def _code(samples: Samples, levels: dict[_CurveKey, tlb_levels.Levels]) -> _Part:
     base = samples.base_bytes
     found = levels.get(_code_key(base))
     if found is None:
         return [], []
     curve = samples.curve(*_code_key(base))
-    hit = find_hit(curve, "serial", found)
-    reference = Reference(samples.packed_spacing_bytes, base, found, curve)
+    hit = page_walks.find_hit(curve, "serial", found)
+    reference = page_walks.Reference(samples.packed_spacing_bytes, base, found, curve)
     return [
         Cost("itlb_entries", base, interval=found.first),
-        hit_cost("itlb_miss_ns", base, "serial", hit),
-        *walk_costs("code_walk_ns", curve, base, "serial", found, hit, reference),
+        page_walks.hit_cost("itlb_miss_ns", base, "serial", hit),
+        *page_walks.walk_costs("code_walk_ns", curve, base, "serial", found, hit, reference),
     ], []
 
 
@@ -236,15 +223,15 @@ def _splintered(size: int, samples: Samples) -> str:
 
 
 def _reference(
-    samples: Samples, access: Access, data: Levels, covers: dict[int, int | None]
-) -> Reference:
+    samples: Samples, access: Access, data: tlb_levels.Levels, covers: dict[int, int | None]
+) -> page_walks.Reference:
     base = samples.base_bytes
     packed = samples.packed_page_bytes or base
     covered = covers.get(packed)
     if packed == base or covered == base:
         walks = samples.tlb(packed, "spread" if packed == base else "dense", access)
-        return Reference(samples.packed_spacing_bytes, base, data, walks)
-    return Reference(samples.packed_spacing_bytes, packed, data, None)
+        return page_walks.Reference(samples.packed_spacing_bytes, base, data, walks)
+    return page_walks.Reference(samples.packed_spacing_bytes, packed, data, None)
 
 
 def _single(samples: Samples, probe: str, size: int) -> Cost:
