@@ -15,7 +15,7 @@ from tlbcost.common.units import Interval, spread_fraction
 from tlbcost.model.gain import speedup_ratio, total_interval
 from tlbcost.processors.published import Geometry, Level, PageSizeGeometry, TlbLevel
 from tlbcost.remedies.advice import advice_part
-from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
+from tlbcost.simulator.counts import Side, SideCounts
 
 
 def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
@@ -24,6 +24,8 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
     why, around = estimate.given.not_measured, estimate.given.surroundings
+    placed, footprint = estimate.given.placed, estimate.footprint
+    seen_by = "runs" if estimate.simulated is None else "simulation"
     return parts.EstimateDocument(
         tlbcost_version=estimate.version,
         date=estimate.date,
@@ -34,7 +36,9 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
         program=_program(estimate),
         calibration=_calibration(estimate),
         costs=[each for each in costs if each is not None],
-        footprint=_footprint(estimate),
+        footprint=None
+        if footprint is None
+        else part_of(parts.FootprintPart, footprint, source=seen_by),
         counters=None if estimate.counted is None else _counters(estimate.counted),
         simulation=None if estimate.simulated is None else _simulation(estimate.simulated),
         attribution=attribution_part(estimate.attribution),
@@ -68,7 +72,9 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
             decided_by=words.decider(estimate),
             service_sentence=words.service_sentence(estimate),
         ),
-        placement=_placement(estimate),
+        placement=None
+        if placed is None
+        else part_of(parts.PlacementPart, placed, sentence=words.placement_sentence(estimate)),
         tried=estimate.track_record,
         caveats=estimate.caveats,
         next_steps=words.next_steps(estimate),
@@ -115,14 +121,6 @@ def _calibration(estimate: Estimate) -> parts.CalibrationPart | None:
     )
 
 
-def _footprint(estimate: Estimate) -> parts.FootprintPart | None:
-    footprint = estimate.footprint
-    if footprint is None:
-        return None
-    source = "runs" if estimate.simulated is None else "simulation"
-    return part_of(parts.FootprintPart, footprint, source=source)
-
-
 def _counters(part: CountedPart) -> parts.CountersPart:
     counted, witness = part.counted, part.witness
     return parts.CountersPart(
@@ -153,7 +151,14 @@ def _simulation(simulated: Simulated) -> parts.SimulationPart:
         wall_ns=None if simulated.run is None else simulated.run.wall_ns,
         exit_code=simulated.code,
         geometry=(_geometry(geometry, geometry.base), _geometry(geometry, geometry.huge)),
-        processes=[_process(process) for process in simulated.processes],
+        processes=[
+            part_of(
+                parts.ProcessPart,
+                each,
+                counts=None if each.counts is None else _counts(each.counts),
+            )
+            for each in simulated.processes
+        ],
         counts=_counts(simulated.counts),
         bound_fraction=gain.bound_fraction,
         expected_fraction=gain.expected_fraction,
@@ -192,11 +197,6 @@ def _geometry(geometry: Geometry, each: PageSizeGeometry) -> parts.GeometryPart:
     )
 
 
-def _process(process: ProcessCounts) -> parts.ProcessPart:
-    counts = None if process.counts is None else _counts(process.counts)
-    return part_of(parts.ProcessPart, process, counts=counts)
-
-
 def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[parts.AccessMisses]:
     return [
         parts.AccessMisses(**asdict(seen), page_size_bytes=size, access=side)
@@ -216,10 +216,3 @@ def _speedups(share: Interval) -> parts.Ratios:
         low=speedup_ratio(share.low),
         high=speedup_ratio(share.high),
     )
-
-
-def _placement(estimate: Estimate) -> parts.PlacementPart | None:
-    placed = estimate.given.placed
-    if placed is None:
-        return None
-    return part_of(parts.PlacementPart, placed, sentence=words.placement_sentence(estimate))

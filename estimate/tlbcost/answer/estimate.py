@@ -6,13 +6,21 @@ from __future__ import annotations
 import contextlib
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 from tlbcost.accuracy.record import Way, track_records
 from tlbcost.answer import gains
 from tlbcost.answer.caveats.rules import caveats
-from tlbcost.answer.record import Estimate, Evidence, Simulated, plan_runs, surroundings
+from tlbcost.answer.record import (
+    Estimate,
+    Evidence,
+    RunPlan,
+    Simulated,
+    plan_runs,
+    surroundings,
+)
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.runs import follow_running, run_program
+from tlbcost.answer.runs import ProgramRuns, follow_running, run_program
 from tlbcost.answer.words import advice_for
 from tlbcost.attribution.document import Attribution
 from tlbcost.attribution.samples import recorded, sampled_attribution
@@ -29,11 +37,12 @@ from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain, OverLimit
 from tlbcost.model.gain import PredictedGain
+from tlbcost.numa.locality import NodePlacement
 from tlbcost.numa.runs import node_placement
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, launcher_of, resolve
 from tlbcost.symbols.region import region_of
-from tlbcost.system.machine import current_machine
+from tlbcost.system.machine import Machine, current_machine
 
 # Memory that stays on base pages in whole runs, and in copies unless it is asked for.
 _UNREACHED = ("file", "tmpfs", "memfd", "sysv", "shared")
@@ -91,9 +100,13 @@ def _command_of(counted: EventCounts) -> tuple[str, ...]:
 
 def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evidence:
     """Calibrate, run the program, count or simulate it. `launcher`: see estimate()."""
+    machine = current_machine()
     if request.pid is not None:
-        return _followed(request, request.pid)
-    path, machine = resolve(request.argv[0]), current_machine()
+        plan = plan_runs(request, machine, None)
+        with temporary_folder() as folder:
+            followed, ran = follow_running(request, plan, request.pid, folder)
+        return _evidence(request, machine, plan, ran, followed.argv, followed.path)
+    path = resolve(request.argv[0])
     region = None if request.region is None else region_of(request.region, path)
     plan = plan_runs(request, machine, path)
     if launcher is not None:
@@ -108,11 +121,24 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
                     own, request.argv, path, ran.native[0], machine, plan.calibrated.calibration,
                     asked=request.nodes, simulated=plan.choice.simulate and region is None,
                 )  # fmt: skip
+    return _evidence(request, machine, plan, ran, request.argv, path, placed)
+
+
+def _evidence(
+    request: EstimateRequest,
+    machine: Machine,
+    plan: RunPlan,
+    ran: ProgramRuns,
+    argv: tuple[str, ...],
+    path: Path,
+    placed: NodePlacement | None = None,
+) -> Evidence:
+    followed = request.pid is not None
     return Evidence(
-        argv=request.argv,
+        argv=argv,
         path=path,
         machine=machine,
-        surroundings=surroundings(ran.seen, measured=request.measured, ended=True),
+        surroundings=surroundings(ran.seen, measured=request.measured, ended=not followed),
         huge_page_bytes=plan.huge_page_bytes,
         calibrated=plan.calibrated,
         notes=plan.choice.notes + ran.unfinished,
@@ -128,37 +154,11 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         seen=ran.seen,
         sampled=ran.sampled,
         copied=ran.copied,
+        followed=followed,
         measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
         not_measured=ran.measured if isinstance(ran.measured, str) else None,
         not_simulated=ran.not_simulated,
         region=request.region,
-    )
-
-
-def _followed(request: EstimateRequest, pid: int) -> Evidence:
-    machine = current_machine()
-    plan = plan_runs(request, machine, None)
-    with temporary_folder() as folder:
-        followed, ran = follow_running(request, plan, pid, folder)
-    return Evidence(
-        argv=followed.argv,
-        path=followed.path,
-        machine=machine,
-        surroundings=surroundings(ran.seen, measured=request.measured, ended=False),
-        huge_page_bytes=plan.huge_page_bytes,
-        calibrated=plan.calibrated,
-        notes=plan.choice.notes,
-        run_notes=plan.notes,
-        native=ran.native,
-        geometry=plan.geometry,
-        simulation=ran.simulation,
-        track_records=track_records(machine),
-        no_core=plan.no_core,
-        seen=ran.seen,
-        copied=ran.copied,
-        measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
-        not_measured=ran.measured if isinstance(ran.measured, str) else None,
-        followed=True,
     )
 
 

@@ -346,18 +346,14 @@ def read_estimate(path: Path) -> EstimateDocument:
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not an estimate: {error}", _HINT) from error
     if found != SCHEMA:
-        raise _other(path, found)
+        if not found.startswith(_NAME):
+            raise TlbcostError(f"{path}: not an estimate, but {found[:40]}", _HINT)
+        raise TlbcostError(
+            f"{path}: an estimate of version {found.removeprefix(_NAME)[:8]}; this tlbcost reads "
+            f"version {SCHEMA.removeprefix(_NAME)}",
+            "estimate the program again; CHANGELOG.md says which keys changed",
+        )
     try:
         return from_json(text, EstimateDocument)
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: an estimate with a defect: {error}", _HINT) from error
-
-
-def _other(path: Path, found: str) -> TlbcostError:
-    if not found.startswith(_NAME):
-        return TlbcostError(f"{path}: not an estimate, but {found[:40]}", _HINT)
-    return TlbcostError(
-        f"{path}: an estimate of version {found.removeprefix(_NAME)[:8]}; this tlbcost reads "
-        f"version {SCHEMA.removeprefix(_NAME)}",
-        "estimate the program again; CHANGELOG.md says which keys changed",
-    )

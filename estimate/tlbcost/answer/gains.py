@@ -68,14 +68,11 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
     if processes and not _unseen(given, processes):
         found = total_footprint(processes, pages_per_huge)
         # What smaps showed says more than page faults.
-        faulted = not given.followed and given.region is None and not _on_base_pages(given)
+        anonymous = sum(mapping.anonymous_bytes for _, mapping in given.seen)
+        huge = sum(mapping.anonymous_huge_bytes for _, mapping in given.seen)
+        faulted = not given.followed and given.region is None and 2 * huge >= anonymous
         return replace(found, faulted=faulted)
     return memory_of(given.runs, base, pages_per_huge)
-
-
-def _on_base_pages(given: Evidence) -> bool:
-    anonymous = sum(mapping.anonymous_bytes for _, mapping in given.seen)
-    return 2 * sum(mapping.anonymous_huge_bytes for _, mapping in given.seen) < anonymous
 
 
 def _unseen(given: Evidence, processes: tuple[ProcessCounts, ...]) -> bool:

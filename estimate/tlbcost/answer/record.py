@@ -18,7 +18,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.copies.run import CopyPlan, unavailable, untraceable
 from tlbcost.counters.count_tool import probe
-from tlbcost.counters.event_counts import Refusal, diagnose
+from tlbcost.counters.event_counts import diagnose
 from tlbcost.counters.pmu import EventRequest, default_events, find_pmu
 from tlbcost.memory.first_touch import Stalls, first_touches
 from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
@@ -307,7 +307,13 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
         try:
             if path is not None:
                 check_simulatable(path)
-            copied = _may_copy(request)
+            if request.engine != "valgrind":
+                why = unavailable() or (untraceable() if request.pid is None else None)
+                if request.region is not None:
+                    why = "all references of a region are counted"
+                copied = why is None
+                if why is not None:
+                    not_copied(request, why)
             if not copied:
                 valgrind = find_valgrind()
         except TlbcostError as error:
@@ -343,18 +349,6 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     return RunPlan(
         choice, valgrind, calibrated, geometry, core, no_core, huge, notes, copies, unsimulated
     )
-
-
-def _may_copy(request: EstimateRequest) -> bool:
-    """Copies are what simulates, by what is known yet. Refuses if they have to be."""
-    if request.engine == "valgrind":
-        return False
-    why = unavailable() or (untraceable() if request.pid is None else None)
-    if request.region is not None:
-        why = "all references of a region are counted"
-    if why is not None:
-        not_copied(request, why)
-    return why is None
 
 
 def not_copied(request: EstimateRequest, why: str) -> None:
@@ -422,7 +416,14 @@ def _counting(
     opened = {refusal.event for refusal in refusals if refusal.state in _OPENED}
     with_cycles = _has(pmu, opened, _WITH_CYCLES)
     if "cycles" not in opened or not (with_cycles or _has(pmu, opened, _WITH_COSTS)):
-        raise _nothing(refusals, opened)
+        refused = [refusal for refusal in refusals if refusal.event not in opened]
+        if "cycles" in opened and all(refusal.state == "unsupported" for refusal in refused):
+            raise TlbcostError(
+                "this machine's counters count no page walks and no TLB misses",
+                "--backend sim counts without them",
+                CANNOT_MEASURE,
+            )
+        raise diagnose(refused, "program", "user")
     notes: tuple[str, ...] = ()
     if own is None:
         notes = (
@@ -436,14 +437,3 @@ def _has(pmu: Pmu, opened: set[str], formulas: Sequence[str]) -> bool:
     from tlbcost.processors.events import names
 
     return any(name in pmu.formulas and names(pmu.formulas[name]) <= opened for name in formulas)
-
-
-def _nothing(refusals: Sequence[Refusal], opened: set[str]) -> TlbcostError:
-    refused = [refusal for refusal in refusals if refusal.event not in opened]
-    if "cycles" in opened and all(refusal.state == "unsupported" for refusal in refused):
-        return TlbcostError(
-            "this machine's counters count no page walks and no TLB misses",
-            "--backend sim counts without them",
-            CANNOT_MEASURE,
-        )
-    return diagnose(refused, "program", "user")

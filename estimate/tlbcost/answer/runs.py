@@ -313,7 +313,8 @@ def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> N
         tables = read_tables(run_folders(copying.launcher, runs))
         if not copies.more_may_do(tables, measured=request.measured):
             return
-        late = time.monotonic() + _wall_s(runs[-1]) > until
+        last = runs[-1].run
+        late = time.monotonic() + (0 if last is None else last.wall_ns / 1e9) > until
         # Without enough copies Valgrind comes next, which takes ten times as long.
         if late and (copies.too_few(tables) is None or len(runs) >= _MOST_LONG_RUNS):
             return
@@ -322,10 +323,6 @@ def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> N
         outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
         check_outcome(request.argv[0], outcome, runs, ignore_failure=request.ignore_failure)
         runs.append(outcome)
-
-
-def _wall_s(outcome: Outcome) -> float:
-    return 0.0 if outcome.run is None else outcome.run.wall_ns / 1e9
 
 
 def run_folders(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:

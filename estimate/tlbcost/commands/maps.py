@@ -15,7 +15,7 @@ from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
-    from tlbcost.memory.process import MemoryMaps, ProcessMemory
+    from tlbcost.memory.process import ProcessMemory
 
 _LONGEST_S = 3600.0
 
@@ -61,9 +61,9 @@ def _seconds(text: str) -> float:
 def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.allocators.recognise import asking
     from tlbcost.common.document import now
-    from tlbcost.common.output import check_files
+    from tlbcost.common.output import check_files, give_report
     from tlbcost.common.paths import version
-    from tlbcost.memory.process import MemoryMaps, look, run_program
+    from tlbcost.memory.process import MemoryMaps, look, print_maps, run_program
     from tlbcost.run.launch import launcher_of
     from tlbcost.simulator.geometry import reaches_here
     from tlbcost.system.machine import current_machine
@@ -105,7 +105,8 @@ def _look(arguments: argparse.Namespace) -> int:
         reach=reaches,
         processes=processes,
     )
-    _print(maps, arguments)
+    text = functools.partial(print_maps, details=arguments.details)
+    give_report(arguments, maps, text, stdout=pid is not None)
     return code
 
 
@@ -116,15 +117,3 @@ def _pid(words: list[str]) -> int | None:
             raise TlbcostError(f"there is no process {words[0]}", "ps -e lists them")
         return number
     return None
-
-
-def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
-    from tlbcost.common.output import give_report
-    from tlbcost.memory.process import print_maps
-
-    give_report(
-        arguments,
-        maps,
-        functools.partial(print_maps, details=arguments.details),
-        stdout=maps.argv is None,
-    )

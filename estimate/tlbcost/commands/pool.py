@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
                 USAGE,
             )
         if arguments.action == "restore":
-            return until_stopped(_restore)
+            from tlbcost.settings.pool import restore
+
+            return until_stopped(lambda: FAILED if restore() else 0)
         from tlbcost.settings.pool import print_status
 
         print_status(sys.stdout)
@@ -107,9 +109,3 @@ def _command(argv: list[str]) -> int:
     if outcome.exec_errno is not None:
         raise start_failure(argv[0], resolve(argv[0]), outcome.exec_errno)
     return outcome.code
-
-
-def _restore() -> int:
-    from tlbcost.settings.pool import restore
-
-    return FAILED if restore() else 0

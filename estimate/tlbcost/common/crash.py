@@ -38,7 +38,11 @@ def describe(error: BaseException, folder: Path | None) -> str:
         ]
         report = _write("\n".join(lines).encode(errors="backslashreplace"), folder)
     except OSError as refused:
-        place = _place(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        place = ""
+        if frames:
+            last = frames[-1]
+            place = f" ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
         what = f"{text}{place}; no report could be written: {refused.strerror or refused}"
     else:
         what = f"{text}; please report it with {report}"
@@ -102,11 +106,3 @@ def _write_to(text: bytes, folder: Path) -> Path:
             Path(name).unlink()
         raise
     return Path(name)
-
-
-def _place(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return ""
-    last = frames[-1]
-    return f" ({Path(last.filename).name}, line {last.lineno}, in {last.name})"

@@ -50,7 +50,9 @@ def hint_for(number: int | None, path: Path | None = None) -> str | None:
         case errno.EFBIG:
             return "ulimit -f unlimited"
         case errno.EMFILE:
-            return f"ulimit -n {_hard(resource.RLIMIT_NOFILE)}: too many files are open"
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            most = "unlimited" if hard == resource.RLIM_INFINITY else hard
+            return f"ulimit -n {most}: too many files are open"
         case errno.ENFILE:
             return "sysctl fs.file-max: the system has too many files open"
         case errno.EAGAIN:
@@ -127,11 +129,6 @@ def _memory_hint() -> str:
 def _limit(kind: int) -> int:
     soft, _ = resource.getrlimit(kind)
     return 1 << 62 if soft == resource.RLIM_INFINITY else soft
-
-
-def _hard(kind: int) -> str:
-    _, hard = resource.getrlimit(kind)
-    return "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
 
 
 def _free_bytes(folder: Path) -> int:

@@ -115,7 +115,12 @@ def write_file(path: Path, text: str | bytes) -> None:
     file nor a temporary one is left behind.
     """
     data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
-    _as_its_owner(lambda: _write_whole(path, data))
+
+    def write_whole() -> None:
+        with place_of(path) as place, new_file(place) as file:
+            file.write(data)
+
+    _as_its_owner(write_whole)
 
 
 def open_text(path: Path) -> TextIO:
@@ -137,11 +142,6 @@ def _as_its_owner(act: Callable[[], _Found]) -> _Found:
         if calling_user() is None:
             raise
         return act()
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    with place_of(path) as place, new_file(place) as file:
-        file.write(data)
 
 
 def give_report(
@@ -166,24 +166,18 @@ def give_report(
         print_text(found, text)
         write(output, text.getvalue(), exit_code)
     elif json != STDOUT:
-        _print_to(sys.stdout if stdout else sys.stderr, found, print_text, exit_code)
+        stream, name = (sys.stdout, "output") if stdout else (sys.stderr, "error")
+        try:
+            print_text(found, stream)
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _refused(Path(f"standard {name}"), error, exit_code) from error
     if json is not None:
         from tlbcost.common import document
 
         write(json, (to_json or document.to_json)(found), exit_code)
-
-
-def _print_to(
-    stream: TextIO, found: _Found, print_text: Callable[[_Found, TextIO], None], exit_code: int
-) -> None:
-    try:
-        print_text(found, stream)
-        stream.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        name = "standard error" if stream is sys.stderr else "standard output"
-        raise _refused(Path(name), error, exit_code) from error
 
 
 def _refused(path: Path, error: OSError, exit_code: int) -> TlbcostError:

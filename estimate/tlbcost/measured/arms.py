@@ -67,7 +67,9 @@ def measured_in_arms(
         for copy, weight_ns in weights.items()
         if (found := _copy_of(slices[slices["copy"] == copy], weight_ns)) is not None
     ]
-    dropped = _dropped(attempts, slices)
+    bad = slices.loc[slices["outcome"] != _GOOD, "outcome"].value_counts().to_dict()
+    left = attempts.loc[~attempts["result"].isin(["followed", "busy"]), "result"].value_counts()
+    dropped = {str(word): int(n) for word, n in {**left.to_dict(), **bad}.items()}
     if len(copies) < _FEWEST_COPIES:
         copies_word = "copy" if len(copies) == 1 else "copies"
         text = f"{len(copies)} {copies_word} could be measured, and {_FEWEST_COPIES} are needed"
@@ -168,12 +170,6 @@ def _copy_of(rows: pd.DataFrame, weight_ns: float) -> _Copy | None:
     return _Copy(
         weight_ns, float(((base - times["huge"]) / base).median()), float(nulls.median()), error
     )
-
-
-def _dropped(attempts: pd.DataFrame, slices: pd.DataFrame) -> dict[str, int]:
-    found = slices.loc[slices["outcome"] != _GOOD, "outcome"].value_counts().to_dict()
-    left = attempts.loc[~attempts["result"].isin(["followed", "busy"]), "result"].value_counts()
-    return {str(word): int(n) for word, n in {**left.to_dict(), **found}.items()}
 
 
 def _huge_part(slices: pd.DataFrame) -> float | None:

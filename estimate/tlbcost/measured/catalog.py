@@ -352,6 +352,13 @@ def _hugectl(options: list[str]) -> Method:
             f"hugectl --heap alone does nothing on glibc {version[0]}.{version[1]}, which lacks "
             f"the hook that it needs: {TUNABLES}={environment[TUNABLES]} was set with it",
         )
+    settings: tuple[tuple[str, str], ...] = ()
+    user = calling_user()
+    if "--shm" in kinds and user is not None:
+        # Segments of huge pages are for root and this group.
+        settings = ((_SHM_GROUP, str(user.gid)),)
+    elif kinds == {"--thp"} and thp_mode() == "never":
+        settings = ((f"{THP}/enabled", "madvise"),)
     return Method(
         text,
         "libhugetlbfs maps " + " and ".join(_REMAPPED[each] for each in reaches)
@@ -362,19 +369,9 @@ def _hugectl(options: list[str]) -> Method:
         ("hugectl", *options),
         None if kinds == {"--thp"} else pool,
         bool(segments),
-        _hugectl_settings(kinds),
+        settings,
         notes,
     )  # fmt: skip
-
-
-def _hugectl_settings(kinds: set[str]) -> tuple[tuple[str, str], ...]:
-    user = calling_user()
-    if "--shm" in kinds and user is not None:
-        # Segments of huge pages are for root and this group.
-        return ((_SHM_GROUP, str(user.gid)),)
-    if kinds == {"--thp"} and thp_mode() == "never":
-        return ((f"{THP}/enabled", "madvise"),)
-    return ()
 
 
 def _environment(name: str, assignments: list[str]) -> Method:
@@ -392,7 +389,7 @@ def _environment(name: str, assignments: list[str]) -> Method:
         "malloc",
         huge_page_bytes(),
         variables,
-        settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
+        settings=_on_request(),
     )
 
 

@@ -365,14 +365,17 @@ class _Pairs:
     busy: bool = False
 
     @property
+    def usable(self) -> bool:
+        return self.why_not is None and len(self.done) >= MIN_PAIRS
+
+    @property
     def rank(self) -> float:
         """The larger, the better."""
-        usable = self.why_not is None and len(self.done) >= MIN_PAIRS
-        return self._mean(_cpu_time).value if usable else -float("inf")
+        return self.total().value if self.usable else -float("inf")
 
     def serves(self) -> bool:
         """It put the memory on huge pages, and did not lose."""
-        return self.why_not is None and len(self.done) >= MIN_PAIRS and self.total().high > 0
+        return self.usable and self.total().high > 0
 
     def run(self, runner: PairRunner, path: Path, least_part: float = _LEAST_HUGE_PART) -> None:
         """Run pairs; stop at once if less than `least_part` of the memory is on huge pages."""
@@ -405,7 +408,9 @@ class _Pairs:
                 say("other programs use the CPUs: pairs differ more, so more of them are run")
                 self.until += self.busy_s
             self.busy |= busy
-            if _has_huge_base(pair):
+            base_memory = pair.base_backing
+            # It undoes the refusal (prctl).
+            if base_memory and 2 * base_memory.anonymous_huge_bytes > base_memory.resident_bytes:
                 self.why_not = "its runs on base pages have huge pages, too, which it asks for"
                 say(f"{self.method.name}: {self.why_not}")
                 return
@@ -416,7 +421,7 @@ class _Pairs:
                 say(f"{self.method.name}: {self.why_not}")
                 return
             if len(self.done) in _TOLD:
-                user = self._mean(_user_time)
+                user = self.user()
                 say(
                     f"after {len(self.done)} pairs: {units.percent(user.value)} of the time saved "
                     f"in user mode ({units.range_of(user)}), {units.percent(self.total().value)} "
@@ -437,7 +442,10 @@ class _Pairs:
         return half > (_DECIDED_FRACTION if record.decides(total) else _ENOUGH_FRACTION)
 
     def total(self) -> Interval:
-        return self._mean(_cpu_time)
+        return self._mean(lambda run: run.cpu_ns)
+
+    def user(self) -> Interval:
+        return self._mean(lambda run: run.user_ns)
 
     def _mean(self, part: Callable[[Run], int]) -> Interval:
         """What was saved of a part of the CPU time, as a share of all of it."""
@@ -459,11 +467,11 @@ class _Pairs:
     ) -> record.MeasuredGain:
         parts = [part for pair in self.done if (part := _huge_part(pair)) is not None]
         cpu_s = fmean(pair.base.cpu_ns for pair in self.done) / 1e9
-        system = self._mean(_system_time)
+        system = self._mean(lambda run: run.system_ns)
         return record.MeasuredGain(
             source="runs in turns" if in_turns else "runs one by one",
             total_fraction=self.total(),
-            user_fraction=self._mean(_user_time),
+            user_fraction=self.user(),
             system_fraction=system,
             null_fraction=None,
             rounds=len(self.done),
@@ -494,24 +502,6 @@ def growth(pairs: Sequence[Pair]) -> Interval:
     return Interval(median(grown), min(grown), max(grown))
 
 
-def _has_huge_base(pair: Pair) -> bool:
-    """The program undoes the refusal of huge pages in runs on base pages (prctl)."""
-    base = pair.base_backing
-    return base is not None and 2 * base.anonymous_huge_bytes > base.resident_bytes
-
-
 def _huge_part(pair: Pair) -> float | None:
     """Of the anonymous memory, what was on huge pages; None: not seen, or there was none."""
     return None if pair.backing is None else pair.backing.reached_fraction("anonymous")
-
-
-def _cpu_time(run: Run) -> int:
-    return run.cpu_ns
-
-
-def _user_time(run: Run) -> int:
-    return run.user_ns
-
-
-def _system_time(run: Run) -> int:
-    return run.system_ns

@@ -102,7 +102,15 @@ def look(
         raise _refused(pid, folder, error, "smaps") from error
     looking_ns = time.monotonic_ns() - begin
     if not text:
-        raise _without_memory(pid)
+        stat = process.stat(pid)
+        if stat is None:
+            raise process.gone(pid)
+        what = "it is a kernel thread"
+        if stat.state == "Z":
+            what = "it has ended, and its parent has not noticed yet"
+        raise TlbcostError(
+            f"process {pid} has no memory: {what}", "ps -e lists the processes", CANNOT_MEASURE
+        )
     program = None
     with contextlib.suppress(OSError):
         program = process.executable(pid)
@@ -185,19 +193,6 @@ def run_program(
             areas=areas_of(mappings, settings, reaches),
         )
         for program, mappings in by_program.items()
-    )
-
-
-def _without_memory(pid: int) -> TlbcostError:
-    stat = process.stat(pid)
-    if stat is None:
-        return process.gone(pid)
-    ended = stat.state == "Z"
-    what = "it has ended, and its parent has not noticed yet" if ended else "it is a kernel thread"
-    return TlbcostError(
-        f"process {pid} has no memory: {what}",
-        "ps -e lists the processes",
-        CANNOT_MEASURE,
     )
 
 
@@ -318,7 +313,11 @@ def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, detai
         named = [_name(area) for area in areas[:_MOST_NAMES]]
         if len(areas) > len(named):
             named.append(f"{len(areas) - len(named)} more")
-        rows.add_row("-", f"{', '.join(named)}: {_why(areas)}")
+        why = areas[0].words
+        left = sum(area.resident_bytes - area.huge_bytes for area in areas)
+        if areas[0].page_bytes is not None and left:
+            why = f"{units.size(left)} not on huge pages: {why}"
+        rows.add_row("-", f"{', '.join(named)}: {why}")
     console.print(rows)
 
 
@@ -380,13 +379,6 @@ def _name(area: Area) -> str:
     if area.kind == "jit":
         return "code made at run time"
     return name_of(area.kind) if area.kind == "shared" else names.shown(area.name)
-
-
-def _why(areas: Sequence[Area]) -> str:
-    base = sum(area.resident_bytes - area.huge_bytes for area in areas)
-    if areas[0].page_bytes is None or not base:
-        return areas[0].words
-    return f"{units.size(base)} not on huge pages: {areas[0].words}"
 
 
 def _size(n_bytes: int | None) -> str:

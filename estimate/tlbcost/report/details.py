@@ -183,7 +183,16 @@ def _results(console: Console, document: estimate_document.EstimateDocument) -> 
         ("total", document.total_fraction, document.total_saved_ns,
          document.total_speedup_ratio),
     ):  # fmt: skip
-        shown.add_row(label, *_saving(share, saved, speedup))
+        if share is None or speedup is None:
+            shown.add_row(label, *[units.NOT_OBTAINED] * 4)
+            continue
+        shown.add_row(
+            label,
+            units.percent(share.value),
+            units.range_of(share),
+            units.NOT_OBTAINED if saved is None else units.time(saved.value),
+            units.speedup(speedup.value),
+        )
     section(console, shown)
     unknown = ", since no CPU time is known" if document.program.cpu_ns is None else ""
     console.print(f"Shares of the {document.fractions_of}{unknown}.")
@@ -247,19 +256,6 @@ def _measured(console: Console, document: estimate_document.EstimateDocument) ->
 
 def _points(fraction: float) -> str:
     return f"{100 * fraction:.1f}"
-
-
-def _saving(
-    share: Interval | None, saved: Interval | None, speedup: estimate_document.Ratios | None
-) -> list[str]:
-    if share is None or speedup is None:
-        return [units.NOT_OBTAINED] * 4
-    return [
-        units.percent(share.value),
-        units.range_of(share),
-        units.NOT_OBTAINED if saved is None else units.time(saved.value),
-        units.speedup(speedup.value),
-    ]
 
 
 def print_tlbs(console: Console, simulation: estimate_document.SimulationPart) -> None:

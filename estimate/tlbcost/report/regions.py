@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.document import (
     SIMULATION,
-    AllocationSite,
     AttributionPart,
     CodeLine,
     RegionShare,
@@ -110,7 +109,8 @@ def _memory(console: Console, attribution: AttributionPart, base: str) -> None:
             _percent(region.time_fraction),
             _gain(region),
         )
-        for site in _sites(region):
+        sites = [site for site in region.sites if site.misses_fraction >= _LEAST_SITE]
+        for site in () if region.kind in ("file", "stack") else sites[:_MOST_SITES]:
             shown.add_row(
                 shortened(f"  {words(site)}", _NAME_COLUMNS), "", "",
                 _percent(site.misses_fraction * (region.misses_fraction or 0.0)), "", "",
@@ -140,7 +140,9 @@ def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) 
             code_words(line),
             units.count(line.walks),
             _percent(line.walks_fraction),
-            _percent(None if line.huge_walks is None else _share(line.huge_walks, line.walks)),
+            _percent(
+                line.huge_walks / line.walks if line.huge_walks is not None and line.walks else None
+            ),
         )
     section(console, shown)
 
@@ -187,12 +189,6 @@ def on_pages(backed: Backing | None) -> str:
     return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
 
 
-def _sites(region: RegionShare) -> list[AllocationSite]:
-    if region.kind in ("file", "stack"):
-        return []
-    return [site for site in region.sites if site.misses_fraction >= _LEAST_SITE][:_MOST_SITES]
-
-
 def code_words(line: CodeLine) -> str:
     site = line.site
     if site.function is None and site.object is None:
@@ -208,10 +204,6 @@ def _gain(region: RegionShare) -> str:
 
 def _size(n_bytes: int | None) -> str:
     return units.NOT_OBTAINED if n_bytes is None else units.size(n_bytes)
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def _percent(share: float | None) -> str:

@@ -256,12 +256,10 @@ def _percent(fraction: float, total: float, more: int) -> str:
 
 
 def _adds_up(column: Sequence[str]) -> bool:
-    *parts, total = map(_number, column)
+    *parts, total = (
+        0.0 if cell == units.ABOUT_ZERO else float(cell.removesuffix(" %")) for cell in column
+    )
     return units.percent(sum(parts) / 100) == units.percent(total / 100)
-
-
-def _number(cell: str) -> float:
-    return 0.0 if cell == units.ABOUT_ZERO else float(cell.removesuffix(" %"))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -264,7 +264,15 @@ def _row(
     elif result.elsewhere is not None:
         found = _of_elsewhere(result.elsewhere)
     kind = plan.machines[result.machine]
-    chosen, regions = _remedy(plan, advice)
+    chosen, regions = next(
+        (
+            (remedy, tuple(region.name for region in each.regions))
+            for each in advice
+            for remedy in each.remedies
+            if remedy.code not in plan.policy.without
+        ),
+        (None, ()),
+    )
     growth = found.growth_bytes
     if growth is None and chosen is not None:
         growth = chosen.cost.growth_bytes
@@ -334,14 +342,6 @@ def _shell_line(service: Service, command: Sequence[str]) -> str:
     if service.folder is None:
         return words
     return f"cd {names.command_line([service.folder])} && {words}"
-
-
-def _remedy(plan: Plan, advice: Sequence[AdvicePart]) -> tuple[Remedy | None, tuple[str, ...]]:
-    for each in advice:
-        for remedy in each.remedies:
-            if remedy.code not in plan.policy.without:
-                return remedy, tuple(region.name for region in each.regions)
-    return None, ()
 
 
 def _pool_bytes(remedy: Remedy | None, service: Service) -> int | None:

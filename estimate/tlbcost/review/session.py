@@ -43,7 +43,8 @@ def run_review(
 ) -> list[TaskResult]:
     """Do what is not done yet, `fleet` what depends on its workers. Raises TlbcostError."""
     with state_in(folder, resume=resume) as state:
-        results = _finished(state, tasks) if resume else {}
+        known = ((task, state.finished(task)) for task in tasks if resume)
+        results = {_name(task): result for task, result in known if result is not None}
         done = len(results)
         if done:
             say(f"{done} of {len(tasks)} were finished before")
@@ -60,11 +61,6 @@ def run_review(
                 results[name] = result
                 step(None)
     return [results[_name(task)] for task in tasks]
-
-
-def _finished(state: State, tasks: Sequence[Task]) -> dict[tuple[str, str], TaskResult]:
-    found = ((task, state.finished(task)) for task in tasks)
-    return {_name(task): result for task, result in found if result is not None}
 
 
 def _run_here(tasks: Sequence[Task], step: _Step) -> Iterator[TaskResult]:
@@ -298,16 +294,14 @@ class Fleet:
         if isinstance(found, Reply) and found.result is not None:
             yield found.result
         elif isinstance(found, Reply):
-            self._refuse(address, job, str(found.refusal))
+            why = str(found.refusal)
+            self._refused[address, job.task.machine_name] = why
+            say(f"{address} does not fit {visible(job.task.machine_name)}: {visible(why)}")
             waiting.insert(0, job)
         else:
             silent = address in present and found is None
             why = f"silent for {duration(self._patience_s)}" if silent else "it went away"
             yield from self._lose(address, job, why, waiting)
-
-    def _refuse(self, address: str, job: _Job, why: str) -> None:
-        self._refused[address, job.task.machine_name] = why
-        say(f"{address} does not fit {visible(job.task.machine_name)}: {visible(why)}")
 
     def _lose(self, address: str, job: _Job, why: str, waiting: list[_Job]) -> Iterator[TaskResult]:
         job.tries += 1

@@ -252,7 +252,11 @@ async def _work(scheduler: Scheduler, offer: Offer) -> int:
         await asyncio.wait({begin, stopped}, return_when=asyncio.FIRST_COMPLETED)
         try:
             if not stopped.done():
-                _begun(begin, scheduler, offer)
+                error = begin.exception()
+                if isinstance(error, OSError) and offer.port:
+                    raise TlbcostError(f"cannot listen on port {offer.port}: {error}") from error
+                if error is not None:
+                    raise unreachable(scheduler, error) from error
                 say(f"{worker.address} waits for tasks for {', '.join(offer.machines)}")
                 end = asyncio.ensure_future(worker.finished())
                 await asyncio.wait({end, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -284,15 +288,6 @@ def _worker(scheduler: Scheduler, offer: Offer, folder: str) -> Worker:
         memory_limit=0,
         death_timeout=CONNECT_S,
     )
-
-
-def _begun(begin: asyncio.Future[Worker], scheduler: Scheduler, offer: Offer) -> None:
-    error = begin.exception()
-    if error is None:
-        return
-    if isinstance(error, OSError) and offer.port:
-        raise TlbcostError(f"cannot listen on port {offer.port}: {error}") from error
-    raise unreachable(scheduler, error) from error
 
 
 _ANSWER_S = 60

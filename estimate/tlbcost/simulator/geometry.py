@@ -59,9 +59,10 @@ def geometry_for(
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
         interval = cost_at(calibration, f"{name}_entries", size) if calibration else None
         # Less than one entry is not a TLB: the knee was not found.
+        by_ways = cost_at(calibration, f"{name}_ways", size) if calibration else None
         measured, ways = (
             (interval if interval and interval.value >= 1 else None),
-            _measured_ways(calibration, name, size),
+            round(by_ways.value) if by_ways and by_ways.value >= 1 else None,
         )
         chosen, sources[name, size] = choose_level(name, size, core, measured, ways, assumed[name])
         return chosen
@@ -146,11 +147,6 @@ def choose_level(
         return None, LevelSource("published", sentence)
     sentence = f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
     return assumed, LevelSource("assumed", sentence)
-
-
-def _measured_ways(calibration: Calibration | None, name: Level, size: int) -> int | None:
-    interval = cost_at(calibration, f"{name}_ways", size) if calibration else None
-    return round(interval.value) if interval and interval.value >= 1 else None
 
 
 def _with_ways(name: Level, entries: int, ways: int | None) -> TlbLevel:

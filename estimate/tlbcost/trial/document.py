@@ -53,9 +53,7 @@ def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
 
 
 def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
-    if not pairs:
-        return None
-    return round(growth(pairs).value)
+    return round(growth(pairs).value) if pairs else None
 
 
 def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
@@ -103,7 +101,11 @@ def _print_trial(console: Console, trial: Trial) -> None:
         ("user", units.time, *both(lambda p, h: (p.huge if h else p.base).user_ns)),
         ("system", units.time, *both(lambda p, h: (p.huge if h else p.base).system_ns)),
         ("minor faults", _count, *both(lambda p, h: (p.huge if h else p.base).minor_faults)),
-        ("peak memory", _size, *both(lambda p, h: p.huge_peak_bytes if h else p.base_peak_bytes)),
+        (
+            "peak memory",
+            lambda n: units.size(round(n)),
+            *both(lambda p, h: p.huge_peak_bytes if h else p.base_peak_bytes),
+        ),
     ]:
         shown.add_row(name, write(base), write(huge))
     shown.add_row("on huge pages", _covered(pairs, base=True), _covered(pairs, base=False))
@@ -112,10 +114,6 @@ def _print_trial(console: Console, trial: Trial) -> None:
 
 def _count(n: float) -> str:
     return units.count(round(n))
-
-
-def _size(n_bytes: float) -> str:
-    return units.size(round(n_bytes))
 
 
 def _covered(pairs: Sequence[Pair], *, base: bool) -> str:

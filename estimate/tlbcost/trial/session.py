@@ -101,7 +101,8 @@ def judge(
 ) -> Trial:
     covered = [pair for pair in pairs if is_proven(method, pair.backing)]
     notes = list(method.notes)
-    already = [pair.base_backing for pair in pairs if pair.base_backing and _is_huge(pair)]
+    seen = [pair.base_backing for pair in pairs if pair.base_backing is not None]
+    already = [each for each in seen if base_huge_bytes(each) * 20 >= each.resident_bytes > 0]
     if already:
         notes.append(
             f"the program has {units.size(base_huge_bytes(already[0]))} of its "
@@ -142,11 +143,6 @@ def _median(values: Sequence[float]) -> Interval | None:
     from tlbcost.common import bootstrap
 
     return bootstrap.median(np.array(values))
-
-
-def _is_huge(pair: Pair) -> bool:
-    backing = pair.base_backing
-    return backing is not None and base_huge_bytes(backing) * 20 >= backing.resident_bytes > 0
 
 
 def base_huge_bytes(backing: PeakMemory) -> int:
@@ -217,7 +213,11 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
         trials: list[Trial] = []
         try:
             for method in asked or [None]:
-                chosen = method or _auto(first, announce)
+                chosen = method
+                if chosen is None:
+                    heeds = first.backing is None or heeds_tunables(first.backing)
+                    chosen, why = catalog.auto(first.sized_run, heeds_tunables=heeds)
+                    announce(f"trying {chosen.name}: {why}")
                 _check_watchers(request, chosen)
                 trials.append(_trial(launcher, request, path, chosen, first, announce))
         except TimeLimitPassed:
@@ -268,13 +268,6 @@ def _estimate(
             raise
         announce(f"there will be no estimate to compare the trial with: {error}")
         return None, str(error)
-
-
-def _auto(first: Witnessed, announce: Announce) -> Method:
-    heeds = first.backing is None or heeds_tunables(first.backing)
-    method, why = catalog.auto(first.sized_run, heeds_tunables=heeds)
-    announce(f"trying {method.name}: {why}")
-    return method
 
 
 def _trial(
@@ -378,19 +371,17 @@ def program_of(
         shlex.join(argv),
         trial.method.name,
         prediction,
-        tuple(_pair_of_runs(pair) for pair in trial.proven_pairs),
+        tuple(
+            record.PairOfRuns(
+                _half(pair.base),
+                _half(pair.huge),
+                None if pair.backing is None else pair.backing.resident_bytes,
+                None if pair.backing is None else pair.backing.huge_bytes,
+            )
+            for pair in trial.proven_pairs
+        ),
         None if trial.proven else trial.why_not,
         trial.in_turns,
-    )
-
-
-def _pair_of_runs(pair: Pair) -> record.PairOfRuns:
-    seen = pair.backing
-    return record.PairOfRuns(
-        _half(pair.base),
-        _half(pair.huge),
-        None if seen is None else seen.resident_bytes,
-        None if seen is None else seen.huge_bytes,
     )
 
 
