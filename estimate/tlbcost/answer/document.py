@@ -25,8 +25,11 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
     why, around = estimate.given.not_measured, estimate.given.surroundings
     placed, footprint = estimate.given.placed, estimate.footprint
+    calibrated = estimate.given.calibrated
     seen_by = "runs" if estimate.simulated is None else "simulation"
-    return parts.EstimateDocument(
+    return part_of(
+        parts.EstimateDocument,
+        gain,
         tlbcost_version=estimate.version,
         date=estimate.date,
         backend=estimate.backend,
@@ -34,7 +37,14 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
         machine=_machine(estimate),
         huge_page_bytes=estimate.given.huge_page_bytes,
         program=_program(estimate),
-        calibration=_calibration(estimate),
+        calibration=None
+        if calibrated is None
+        else part_of(
+            parts.CalibrationPart,
+            calibrated.calibration,
+            source=calibrated.source,
+            notes=estimate.given.cost_notes,
+        ),
         costs=[each for each in costs if each is not None],
         footprint=None
         if footprint is None
@@ -52,20 +62,15 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
         base_data_translation_ns=gain.base_data_ns,
         base_code_translation_ns=gain.base_code_ns,
         huge_data_translation_ns=gain.huge_data_ns,
-        bound_fraction=gain.bound_fraction,
         bound_saved_ns=_saved(gain.bound_fraction, time),
         bound_speedup_ratio=_speedups(gain.bound_fraction),
-        bound_capped=gain.bound_capped,
-        expected_fraction=gain.expected_fraction,
         expected_saved_ns=_saved(gain.expected_fraction, time),
         expected_speedup_ratio=_speedups(gain.expected_fraction),
-        fault_fraction=gain.fault_fraction,
         fault_saved_ns=None if gain.fault_fraction is None else _saved(gain.fault_fraction, time),
         fault_speedup_ratio=None if gain.fault_fraction is None else _speedups(gain.fault_fraction),
         total_fraction=total,
         total_saved_ns=_saved(total, time),
         total_speedup_ratio=_speedups(total),
-        code_fraction=gain.code_fraction,
         verdict=parts.VerdictPart(
             code=gain.verdict,
             sentence=words.verdict_sentence(estimate),
@@ -108,28 +113,13 @@ def _program(estimate: Estimate) -> parts.ProgramPart:
     )
 
 
-def _calibration(estimate: Estimate) -> parts.CalibrationPart | None:
-    calibrated = estimate.given.calibrated
-    if calibrated is None:
-        return None
-    return parts.CalibrationPart(
-        source=calibrated.source,
-        date=calibrated.calibration.date,
-        grade=calibrated.calibration.grade,
-        grade_reasons=calibrated.calibration.grade_reasons,
-        notes=estimate.given.cost_notes,
-    )
-
-
 def _counters(part: CountedPart) -> parts.CountersPart:
     counted, witness = part.counted, part.witness
-    return parts.CountersPart(
-        source=counted.source,
+    return part_of(
+        parts.CountersPart,
+        counted,
         pmu=part.pmu.key,
         pmu_name=part.pmu.name,
-        mode=counted.mode,
-        notes=counted.notes,
-        counts=counted.counts,
         formulas={
             name: parts.FormulaValue(expression=part.pmu.formulas.get(name), value=figure)
             for name, figure in part.figures.items()

@@ -33,7 +33,7 @@ from tlbcost.calibration.records import (
 )
 from tlbcost.calibration.report import WIDTH, cpu, short, wrap
 from tlbcost.common import formats, units
-from tlbcost.common.document import Part, doc, from_json
+from tlbcost.common.document import Part, doc, from_json, part_of
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import MOST_COUNT, parse_table
 from tlbcost.common.gnuplot import draw_by, word_list
@@ -111,26 +111,20 @@ def calibration_document(
     obtained: Obtained, reported: Iterable[ReportedFigure] = ()
 ) -> CalibrationDocument:
     calibration = obtained.calibration
-    return CalibrationDocument(
+    return part_of(
+        CalibrationDocument,
+        calibration,
         tlbcost_version=calibration.version,
-        machine=calibration.machine,
-        extent=calibration.extent,
-        grade=calibration.grade,
-        grade_reasons=calibration.grade_reasons,
-        date=calibration.date,
-        duration_s=calibration.duration_s,
         source=obtained.source,
         notes=obtained.notes,
         costs=tuple(
-            CalibratedCost(
-                quantity=cost.quantity,
-                page_size_bytes=cost.page_size_bytes,
-                access=cost.access,
+            part_of(
+                CalibratedCost,
+                cost,
                 footprint_pages=cost.pages,
-                value=cost.interval.value if cost.interval else None,
-                low=cost.interval.low if cost.interval else None,
-                high=cost.interval.high if cost.interval else None,
-                samples=cost.samples,
+                value=cost.interval and cost.interval.value,
+                low=cost.interval and cost.interval.low,
+                high=cost.interval and cost.interval.high,
             )
             for cost in presentable(calibration).costs
         ),

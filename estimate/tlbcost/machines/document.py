@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from tlbcost.common import document, units
 from tlbcost.common.console import print_whole, section, table
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.units import Interval, middle
 from tlbcost.machines.estimate import (
     MachineCaveat,
@@ -109,59 +109,46 @@ class MachineEstimateDocument(Part, frozen=True, kw_only=True):
 
 def to_json(report: MachineEstimates) -> str:
     return document.to_json(
-        MachineEstimateDocument(
+        part_of(
+            MachineEstimateDocument,
+            report,
             tlbcost_version=report.version,
-            date=report.date,
             command=report.argv,
-            region=report.region,
             native_wall_ns=None if report.run is None else report.run.wall_ns,
             simulated_wall_ns=report.simulated_ns,
-            machines=[_machine(result) for result in report.machines],
-            caveats=report.caveats,
+            machines=[
+                part_of(
+                    MachineEstimate,
+                    result.machine,
+                    core=None if result.machine.core is None else result.machine.core.option,
+                    windows=result.windows,
+                    no_times=result.no_times,
+                    page_sizes=[_page_size(size, result.sizes[0]) for size in result.sizes],
+                )
+                for result in report.machines
+            ],
         )
-    )
-
-
-def _machine(result: MachineResult) -> MachineEstimate:
-    machine = result.machine
-    return MachineEstimate(
-        name=machine.name,
-        title=machine.title,
-        costs=machine.costs,
-        core=None if machine.core is None else machine.core.option,
-        windows=result.windows,
-        no_times=result.no_times,
-        assumed=machine.assumed,
-        page_sizes=[_page_size(size, result.sizes[0]) for size in result.sizes],
     )
 
 
 def _page_size(result: SizeResult, base: SizeResult) -> PageSizeEstimate:
     ratio, geometry = result.time_ratio, result.size.geometry
-    return PageSizeEstimate(
+    return part_of(
+        PageSizeEstimate,
+        result,
         page_size_bytes=result.size.page_bytes,
         misses_like_bytes=result.size.like,
         note=result.size.note,
-        tlb=None
-        if geometry is None
-        else SimulatedTlb(dtlb=geometry.dtlb, itlb=geometry.itlb, stlb=geometry.stlb),
+        tlb=None if geometry is None else part_of(SimulatedTlb, geometry),
         misses=None
         if result.counts is None
         else {
-            side: SideMisses(
-                l1_tlb_misses=seen.l1_tlb_misses,
-                stlb_hits=seen.stlb_hits,
-                page_walks=seen.stlb_misses,
-            )
+            side: part_of(SideMisses, seen, page_walks=seen.stlb_misses)
             for side, seen in result.counts.items()
         },
-        cycles_per_reference=result.cycles_per_reference,
-        time_ratio=ratio,
         expected_gain_fraction=None
         if ratio is None
         else Interval(1 - ratio.value, 1 - ratio.high, 1 - ratio.low),
-        effects=result.effects,
-        verdict=result.verdict,
         sentence=None if result is base else sentence(result, base),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.machines.plan import machine_size
 from tlbcost.machines.unknowns import (
     TYPICAL,
@@ -258,36 +258,21 @@ def _machine(core: PublishedCore) -> KnownMachine:
         walkers=core.walkers,
         notes=core.notes,
         levels=[
-            ListedLevel(
+            part_of(
+                ListedLevel,
+                row,
                 level=name,
                 page_size_bytes=size,
-                entries=row.entries,
-                ways=row.ways,
                 shared_with_bytes=core.shares(name, size),
-                source=row.source,
-                verified=row.verified,
-                low=row.low,
-                high=row.high,
             )
             for (name, size), row in core.levels.items()
         ],
-        figures={
-            name: CoreFigure(
-                value=figure.value,
-                source=figure.source,
-                verified=figure.verified,
-                low=figure.low,
-                high=figure.high,
-            )
-            for name, figure in known.figures.items()
-        },
+        figures={name: part_of(CoreFigure, figure) for name, figure in known.figures.items()},
         missing_for_times=known.missing(),
         unknowns=[
             UnknownFigure(
                 figure=each.name,
-                effects={
-                    pattern.words: change for pattern, change in zip(TYPICAL, effect, strict=True)
-                },
+                effects=dict(zip((pattern.words for pattern in TYPICAL), effect, strict=True)),
             )
             for each, effect in ranking(core, known)
         ],

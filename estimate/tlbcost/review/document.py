@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from tlbcost.accuracy.record import TrackRecord, track_records
-from tlbcost.answer.estimate_document import CalibrationPart, EstimateDocument
+from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.document import CodeLine, RegionShare
 from tlbcost.calibration.file import look_up, read_with_curve
-from tlbcost.calibration.records import Calibration, Extent, Grade, Obtained
+from tlbcost.calibration.records import Extent, Grade, Obtained
 from tlbcost.common import names, units
-from tlbcost.common.document import Part, doc, now
+from tlbcost.common.document import Part, doc, now, part_of
 from tlbcost.common.paths import version
 from tlbcost.common.units import Interval
 from tlbcost.machines.document import MachineEstimateDocument
@@ -182,21 +182,21 @@ def _value(row: ReviewRow) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What an estimate says, whichever made it; nothing: there is none."""
+    """What an estimate says of a row, whichever made it; nothing: there is none."""
 
-    gain: Interval | None = None
+    gain_fraction: Interval | None = None
     basis: str | None = None
     cpu: str | None = None
     there: bool = False
-    translation: Interval | None = None
-    faults: Interval | None = None
-    bound: float | None = None
+    translation_fraction: Interval | None = None
+    fault_fraction: Interval | None = None
+    bound_fraction: float | None = None
     calibrated: str | None = None
     memory_bytes: int | None = None
     growth_bytes: int | None = None
     misses: TaskMisses | None = None
     caveats: tuple[RowCaveat, ...] = ()
-    version: str | None = None
+    estimated_by: str | None = None
     why: str | None = None
 
 
@@ -215,22 +215,19 @@ def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
         if service.kind == "service":
             gain = measured.user_fraction
     return _Found(
-        gain=gain,
+        gain_fraction=gain,
         basis=basis,
         cpu=None if machine is None else machine.cpu_name,
         there=document.verdict.code == "already_huge",
-        translation=document.expected_fraction,
-        faults=document.fault_fraction,
-        bound=document.bound_fraction.value,
+        translation_fraction=document.expected_fraction,
+        fault_fraction=document.fault_fraction,
+        bound_fraction=document.bound_fraction.value,
         calibrated=None if document.calibration is None else document.calibration.date,
         memory_bytes=memory,
         growth_bytes=growth,
         misses=_misses(document),
-        caveats=tuple(
-            RowCaveat(code=each.code, sentence=each.sentence, remedy=each.remedy)
-            for each in document.caveats
-        ),
-        version=document.tlbcost_version,
+        caveats=tuple(part_of(RowCaveat, each) for each in document.caveats),
+        estimated_by=document.tlbcost_version,
         why=document.not_measured,
     )
 
@@ -247,8 +244,8 @@ def _of_elsewhere(document: MachineEstimateDocument) -> _Found:
     machine = document.machines[0]
     gain = machine.page_sizes[-1].expected_gain_fraction
     return _Found(
-        gain=gain, basis=f"simulated with {machine.costs} figures", cpu=machine.title,
-        translation=gain, why=machine.no_times, version=document.tlbcost_version,
+        gain_fraction=gain, basis=f"simulated with {machine.costs} figures", cpu=machine.title,
+        translation_fraction=gain, why=machine.no_times, estimated_by=document.tlbcost_version,
         caveats=tuple(
             RowCaveat(code=each.code, sentence=each.text, remedy=None) for each in document.caveats
         ),
@@ -280,8 +277,8 @@ def _row(
     part = None if growth is None or not memory else growth / memory
     decision, why = _decide(plan, result, found, chosen, part, bool(advice))
     saved = money = price = None
-    if found.gain is not None and kind.hosts and service.cpu_share:
-        saved = found.gain.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))
+    if found.gain_fraction is not None and kind.hosts and service.cpu_share:
+        saved = found.gain_fraction.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))
     if kind.price is not None and saved is not None:
         money = saved.scaled(kind.price * _HOURS_A_YEAR)
     if kind.price_per_gib_year is not None and growth is not None and kind.hosts:
@@ -296,19 +293,13 @@ def _row(
     if not worth:
         # What should not be adopted saves nothing.
         saved = money = price = None
-    return ReviewRow(
+    return part_of(
+        ReviewRow,
+        found,
         service=service.name,
         machine=result.machine,
         decision=decision,
         why=why,
-        gain_fraction=found.gain,
-        translation_fraction=found.translation,
-        fault_fraction=found.faults,
-        bound_fraction=found.bound,
-        basis=found.basis,
-        cpu=found.cpu,
-        calibrated=found.calibrated,
-        memory_bytes=memory,
         growth_bytes=growth,
         growth_fraction=part,
         pool_bytes=_pool_bytes(chosen, service),
@@ -319,11 +310,8 @@ def _row(
         regions=regions,
         remedy=chosen if worth else None,
         deployment=snippets(chosen, service.name, service.instances) if worth and chosen else (),
-        misses=found.misses,
-        caveats=found.caveats,
         command=result.command,
         shell_line=_shell_line(service, result.command),
-        estimated_by=found.version,
         seconds=result.seconds,
     )
 
@@ -359,11 +347,11 @@ def _decide(
     advised: bool,
 ) -> tuple[Decision, str]:
     policy = plan.policy
-    if found.gain is None:
+    if found.gain_fraction is None:
         return "failed", result.failure or found.why or "there is no gain in the result"
     if found.there:
         return "done", "it is on huge pages already"
-    gain, least = found.gain, share(policy.least_gain, "policy.least_gain")
+    gain, least = found.gain_fraction, share(policy.least_gain, "policy.least_gain")
     if gain.high < least:
         return "leave", f"{units.percent(gain.high)} at most, and {policy.least_gain} is wanted"
     end = getattr(gain, policy.decide_on)
@@ -432,41 +420,18 @@ def _calibration(
     """The calibration of the plan, else the one that all estimates used; and its machine."""
     if kind.calibration is not None:
         obtained = read_with_curve(Path(kind.calibration))
-        return _of_file(obtained.calibration, obtained.source), obtained.calibration.machine
+        calibration = obtained.calibration
+        known = part_of(MachineCalibration, calibration, source=obtained.source)
+        return known, calibration.machine
     used = {each.calibration.date: each.calibration for each in estimates if each.calibration}
     hosts = [each.machine for each in estimates if each.machine is not None]
-    same = (
-        hosts[0]
-        if hosts
-        and len(
-            {
-                (host.cpu_vendor, host.cpu_family, host.cpu_model, host.cpu_stepping)
-                for host in hosts
-            }
-        )
-        == 1
-        else None
-    )
-    host = (
-        None
-        if same is None
-        else Machine(**{name: getattr(same, name) for name in Machine.__dataclass_fields__})
-    )
-    return (_quoted_calibration(*used.values()) if len(used) == 1 else None), host
-
-
-def _of_file(found: Calibration, source: str) -> MachineCalibration:
-    return MachineCalibration(
-        source=source, date=found.date, extent=found.extent, grade=found.grade,
-        grade_reasons=found.grade_reasons,
-    )  # fmt: skip
-
-
-def _quoted_calibration(used: CalibrationPart) -> MachineCalibration:
-    return MachineCalibration(
-        source=used.source, date=used.date, extent=None, grade=used.grade,
-        grade_reasons=used.grade_reasons,
-    )  # fmt: skip
+    cpus = {(each.cpu_vendor, each.cpu_family, each.cpu_model, each.cpu_stepping) for each in hosts}
+    host = None
+    if len(cpus) == 1:
+        host = Machine(**{name: getattr(hosts[0], name) for name in Machine.__dataclass_fields__})
+    if len(used) != 1:
+        return None, host
+    return part_of(MachineCalibration, *used.values(), extent=None), host
 
 
 def _accuracy(
