@@ -101,13 +101,16 @@ def _calibration(table: Table) -> Calibration:
         except ValueError as error:
             raise TlbcostError(f"{table.name}: row {i}: {error}") from error
     try:
+        extent = table.key("extent")
+        if extent not in get_args(Extent):
+            raise ValueError(f"not an extent: {extent}")
         calibration = Calibration(
             machine=machine_of(table.header),
             date=table.key("date"),
             version=table.key("version"),
             duration_s=float(table.key("duration_s")),
             costs=tuple(costs),
-            extent=_extent(table.key("extent")),
+            extent=cast("Extent", extent),
             cpuid={key: value for key, value in table.header.items() if key.startswith(CPUID)},
             notes=tuple(value for key, value in table.header.items() if key.startswith("note_")),
             grade_reasons=tuple(
@@ -122,13 +125,6 @@ def _calibration(table: Table) -> Calibration:
 def graded(calibration: Calibration) -> Calibration:
     reasons = (*calibration.grade_reasons, *contradictions_of(calibration))
     return replace(calibration, grade_reasons=tuple(dict.fromkeys(reasons)))
-
-
-def _extent(word: str) -> Extent:
-    match word:
-        case "quick" | "full":
-            return word
-    raise ValueError(f"not an extent: {word}")
 
 
 def _cost(row: Mapping[str, str | None]) -> Cost:
@@ -375,7 +371,27 @@ def _measured_now(
     progress: Callable[[int], None] | None,
     patience: float,
 ) -> Obtained:
-    measured, machine = _measure(extent, page_sizes, announce, progress, patience)
+    """Measure while the machine stays as it is: the figures belong to one machine."""
+    machine = current_machine()
+    if emulated := emulation(machine):
+        raise _no_levels(f"this CPU is emulated ({emulated})")
+    for _ in range(2):
+        measured: Measured | None = None
+        try:
+            measured = measure(extent, page_sizes, announce, progress, patience)
+            lost = ""
+        except CpuGoneError as cpu:
+            lost = f"CPU {cpu} went offline"
+        before, machine = machine, current_machine()
+        changes = lost or _changes(before, machine)
+        if measured is not None and not changes:
+            break
+        announce(f"{changes} while it was measured: measuring again")
+    else:
+        raise TlbcostError(
+            f"cannot calibrate: {changes} while it was measured, twice",
+            "stop what changes it (a power daemon, a tuning script), then repeat",
+        )
     costs, negative = without_negative(measured.analysis.costs)
     # Of a busy machine, that says nothing.
     if not measured.poor_because and not any(
@@ -410,35 +426,6 @@ def _no_levels(why: str) -> TlbcostError:
         "model a real CPU: tlbcost estimate --machine NAME (tlbcost machines lists them), or use "
         "one's costs: --calibration FILE",
         CANNOT_MEASURE,
-    )
-
-
-def _measure(
-    extent: Extent,
-    page_sizes: Sequence[int],
-    announce: Callable[[str], None],
-    progress: Callable[[int], None] | None,
-    patience: float,
-) -> tuple[Measured, Machine]:
-    """Measure while the machine stays as it is; the machine that the figures belong to."""
-    machine = current_machine()
-    if emulated := emulation(machine):
-        raise _no_levels(f"this CPU is emulated ({emulated})")
-    for _ in range(2):
-        try:
-            measured = measure(extent, page_sizes, announce, progress, patience)
-            changes = ""
-        except CpuGoneError as cpu:
-            measured, changes = None, f"CPU {cpu} went offline"
-        after = current_machine()
-        changes = changes or _changes(machine, after)
-        if measured is not None and not changes:
-            return measured, after
-        announce(f"{changes} while it was measured: measuring again")
-        machine = after
-    raise TlbcostError(
-        f"cannot calibrate: {changes} while it was measured, twice",
-        "stop what changes it (a power daemon, a tuning script), then repeat",
     )
 
 

@@ -79,7 +79,13 @@ def _name(task: Task) -> tuple[str, str]:
 def _progress(total: int, done: int) -> Iterator[_Step]:
     """A bar on a terminal; elsewhere a line for each that begins."""
     if is_quiet() or not sys.stderr.isatty():
-        yield _lines(total, done)
+        numbers = itertools.count(done + 1)
+
+        def begin(task: Task | None) -> None:
+            if task is not None:
+                say(f"{next(numbers)} of {total}: {_words(task)}")
+
+        yield begin
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -97,18 +103,6 @@ def _progress(total: int, done: int) -> Iterator[_Step]:
                 bar.update(number, description=_words(task).replace("[", r"\["))
 
         yield step
-
-
-def _lines(total: int, done: int) -> _Step:
-    begun = done
-
-    def step(task: Task | None) -> None:
-        nonlocal begun
-        if task is not None:
-            begun += 1
-            say(f"{begun} of {total}: {_words(task)}")
-
-    return step
 
 
 def _words(task: Task) -> str:

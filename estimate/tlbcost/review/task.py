@@ -135,19 +135,13 @@ def _task(
             why = "with --scheduler, counts need its calibration"
             raise _wrong(f"machines.{name}", why, _CALIBRATION_HINT)
         options = [*_machine_options(service, name, kind, found), *_evidence_options(service)]
-    identity = msgspec.json.encode((service, kind, options, version(), _content(service, kind)))
+    # The files that a result depends on: changed ones make another task.
+    counts = _files(service.counts) if service.counts else []
+    files = [file for file in (service.estimate, kind.calibration, *counts) if file is not None]
+    content = [hashlib.sha256(read_file(Path(file))).hexdigest() for file in files]
+    identity = msgspec.json.encode((service, kind, options, version(), content))
     known = None if options is None else tuple(options)
     return Task(service, name, kind, known, hashlib.sha256(identity).hexdigest())
-
-
-def _content(service: Service, kind: MachineType) -> list[str]:
-    """The files that a result depends on: changed ones make another task."""
-    names = [
-        service.estimate,
-        kind.calibration,
-        *(_files(service.counts) if service.counts else []),
-    ]
-    return [hashlib.sha256(read_file(Path(name))).hexdigest() for name in names if name is not None]
 
 
 def _files(pattern: str) -> list[str]:

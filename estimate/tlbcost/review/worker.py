@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from tlbcost.calibration.file import parse_calibration
-from tlbcost.common.document import Part, doc, now, to_json
+from tlbcost.common.document import Part, doc, now, part_of, to_json
 from tlbcost.common.errors import FAILED, SIGNAL_BASE, TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.output import write_file
@@ -103,28 +103,19 @@ WANTED = _Wanted()
 
 
 def order(task: Task, calibration: str | None, key: str) -> bytes:
-    asked = Order(
-        version=version(),
-        key=key,
-        service=task.service,
-        machine_name=task.machine_name,
-        machine=task.machine,
-        calibration=calibration,
-        plan=task.plan,
-    )
+    asked = part_of(Order, task, version=version(), key=key, calibration=calibration)
     return to_json(asked).encode()
 
 
 def fill(words: bytes) -> bytes:
     """Reply to an order, on a worker. Raises Interrupted if it is to be tried elsewhere."""
+    found: Order | None = None
     asker = msgspec.json.decode(words, type=_Asker)
-    if asker.version != version():
-        why = f"it has tlbcost {version()}, and the review {asker.version}"
-        say(f"refused a review: {why}")
-        return to_json(Reply(refusal=why)).encode()
-    found = msgspec.json.decode(words, type=Order)
-    refusal = _misfit(found)
-    if refusal is not None:
+    refusal: str | None = f"it has tlbcost {version()}, and the review {asker.version}"
+    if asker.version == version():
+        found = msgspec.json.decode(words, type=Order)
+        refusal = _misfit(found)
+    if refusal is not None or found is None:
         say(f"refused a review: {refusal}")
         return to_json(Reply(refusal=refusal)).encode()
     say(f"{visible(found.service.name)} on {visible(found.machine_name)}")
