@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Annotated
+from typing import Annotated, final
 
 from tlbcost.common.document import doc
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A value and the interval that it is believed to lie in."""
@@ -98,16 +99,23 @@ ZERO = "0 %"
 _MORE_PLACES = 3
 
 
-def size(n_bytes: int) -> str:
+# Of each of the following, None is what was not obtained.
+
+
+def size(n_bytes: int | None) -> str:
     """Bytes with three digits: '4 KiB', '1.5 GiB'."""
+    if n_bytes is None:
+        return NOT_OBTAINED
     for unit, name in _BINARY:
         if n_bytes >= unit:
             return f"{_three(n_bytes / unit)} {name}"
     return f"{n_bytes} B"
 
 
-def time(ns: float) -> str:
+def time(ns: float | None) -> str:
     """A duration given in ns with three digits: '1.23 s', '45 ms', '-3 ms'."""
+    if ns is None:
+        return NOT_OBTAINED
     if ns == 0:
         return "0 s"
     unit, name = _time_unit(ns)
@@ -143,8 +151,10 @@ def times_in_unit_of(first_ns: float, others_ns: Sequence[float]) -> tuple[str, 
     return f"{_three(first_ns / unit)} {name}", [_three(other / unit) for other in others_ns]
 
 
-def count(n: int) -> str:
+def count(n: int | None) -> str:
     """A count with separators as long as it is short, else with a factor: '59.8 M'."""
+    if n is None:
+        return NOT_OBTAINED
     if abs(n) < 1_000_000:
         return f"{n:,}"
     for unit, name in ((1e9, "G"), (1e6, "M")):
@@ -153,11 +163,13 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
-def percent(fraction: float) -> str:
+def percent(fraction: float | None) -> str:
     """A share 0..1 as percent: two significant digits below 10 %, whole percent above.
 
     Shares below 0.05 % are 'about 0': '0 %' would read as 'nothing at all'.
     """
+    if fraction is None:
+        return NOT_OBTAINED
     value = 100 * fraction
     if value == 0:
         return ZERO
@@ -166,8 +178,10 @@ def percent(fraction: float) -> str:
     return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
 
 
-def range_of(interval: Interval) -> str:
+def range_of(interval: Interval | None) -> str:
     """The interval's bounds as percent: '12 % to 38 %', or one where both read alike."""
+    if interval is None:
+        return NOT_OBTAINED
     low, high = percent(interval.low), percent(interval.high)
     if {low, high} == {ZERO, ABOUT_ZERO}:
         return ABOUT_ZERO

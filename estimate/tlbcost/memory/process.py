@@ -351,14 +351,14 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
         columns.append("zeros")
     shown = table("memory", *columns, "x reach")
     for area in listed:
-        touched = _size(area.touched_bytes)
+        touched = units.size(area.touched_bytes)
         shown.add_row(
             shortened(_name(area), _NAME_COLUMNS),
             units.size(area.size_bytes),
             units.size(area.resident_bytes),
             units.size(area.huge_bytes),
             *([touched] if watched else []),
-            *([_size(area.zero_bytes)] if "zeros" in columns else []),
+            *([units.size(area.zero_bytes)] if "zeros" in columns else []),
             _times(area.reach_ratio),
         )
     if rest:
@@ -379,10 +379,6 @@ def _name(area: Area) -> str:
     if area.kind == "jit":
         return "code made at run time"
     return name_of(area.kind) if area.kind == "shared" else names.shown(area.name)
-
-
-def _size(n_bytes: int | None) -> str:
-    return units.NOT_OBTAINED if n_bytes is None else units.size(n_bytes)
 
 
 def _times(ratio: float) -> str:

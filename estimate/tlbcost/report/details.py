@@ -172,7 +172,7 @@ def _results(console: Console, document: estimate_document.EstimateDocument) -> 
         "upper bound (capped)" if document.bound_capped else "upper bound",
         units.percent(document.bound_fraction.value),
         "at most",
-        units.NOT_OBTAINED if bound is None else units.time(bound.value),
+        units.time(bound and bound.value),
         units.speedup(document.bound_speedup_ratio.value),
     )
     for label, share, saved, speedup in (
@@ -183,15 +183,12 @@ def _results(console: Console, document: estimate_document.EstimateDocument) -> 
         ("total", document.total_fraction, document.total_saved_ns,
          document.total_speedup_ratio),
     ):  # fmt: skip
-        if share is None or speedup is None:
-            shown.add_row(label, *[units.NOT_OBTAINED] * 4)
-            continue
         shown.add_row(
             label,
-            units.percent(share.value),
+            units.percent(share and share.value),
             units.range_of(share),
-            units.NOT_OBTAINED if saved is None else units.time(saved.value),
-            units.speedup(speedup.value),
+            units.time(saved and saved.value),
+            units.NOT_OBTAINED if speedup is None else units.speedup(speedup.value),
         )
     section(console, shown)
     unknown = ", since no CPU time is known" if document.program.cpu_ns is None else ""
@@ -335,8 +332,8 @@ def _processes(
             names.shown(process.program.rpartition("/")[2]),
             str(process.pid),
             units.NOT_OBTAINED if process.threads is None else str(process.threads),
-            units.NOT_OBTAINED if touched is None else units.size(touched.pages * size),
-            *(units.NOT_OBTAINED if n is None else units.count(n) for n in n_walks),
+            units.size(None if touched is None else touched.pages * size),
+            *map(units.count, n_walks),
         )
     section(console, shown)
     left = len(processes) - _MOST_PROCESSES
@@ -366,7 +363,7 @@ def print_comparison(console: Console, document: estimate_document.EstimateDocum
         walks = [counts.get((size, side)) for side in sides]
         shown.add_row(
             label,
-            units.NOT_OBTAINED if figure is None else units.count(round(figure.value)),
+            units.count(None if figure is None else round(figure.value)),
             units.count(sum(each.stlb_misses for each in walks if each is not None)),
         )
     both = (counters, simulation)

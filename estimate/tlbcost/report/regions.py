@@ -65,10 +65,8 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
             units.shortened(title(region), _SAMPLED_COLUMNS),
             on_pages(region.backed),
             units.count(region.samples or 0),
-            _percent(region.misses_fraction),
-            units.NOT_OBTAINED
-            if region.misses_interval is None
-            else units.range_of(region.misses_interval),
+            units.percent(region.misses_fraction),
+            units.range_of(region.misses_interval),
             _gain(region),
         )
     if rest:
@@ -77,7 +75,7 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
             f"{len(rest)} others",
             "",
             units.count(sum(region.samples or 0 for region in rest)),
-            _percent(None if known is None else max(0.0, 1 - known)),
+            units.percent(None if known is None else max(0.0, 1 - known)),
         )
     section(console, shown)
     console.print(
@@ -90,7 +88,7 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
         shown = table("sampled: code", "samples", "misses")
         for line in lines:
             shown.add_row(
-                code_words(line), units.count(line.samples or 0), _percent(line.walks_fraction)
+                code_words(line), units.count(line.samples or 0), units.percent(line.walks_fraction)
             )
         section(console, shown)
 
@@ -103,26 +101,26 @@ def _memory(console: Console, attribution: AttributionPart, base: str) -> None:
     for region in named:
         shown.add_row(
             shortened(title(region), _NAME_COLUMNS),
-            _size(region.touched_bytes),
+            units.size(region.touched_bytes),
             on_pages(region.backed),
-            _percent(region.misses_fraction),
-            _percent(region.time_fraction),
+            units.percent(region.misses_fraction),
+            units.percent(region.time_fraction),
             _gain(region),
         )
         sites = [site for site in region.sites if site.misses_fraction >= _LEAST_SITE]
         for site in () if region.kind in ("file", "stack") else sites[:_MOST_SITES]:
             shown.add_row(
                 shortened(f"  {words(site)}", _NAME_COLUMNS), "", "",
-                _percent(site.misses_fraction * (region.misses_fraction or 0.0)), "", "",
+                units.percent(site.misses_fraction * (region.misses_fraction or 0.0)), "", "",
             )  # fmt: skip
     if rest:
         shown.add_row(
             f"{len(rest)} others",
-            _size(sum(region.touched_bytes or 0 for region in rest)),
+            units.size(sum(region.touched_bytes or 0 for region in rest)),
             "",
-            _percent(_sum([region.misses_fraction for region in rest])),
-            _percent(_sum([region.time_fraction for region in rest])),
-            _percent(_sum([p.gain_fraction.value if p.gain_fraction else None for p in rest])),
+            units.percent(_sum([region.misses_fraction for region in rest])),
+            units.percent(_sum([region.time_fraction for region in rest])),
+            units.percent(_sum([part.gain_fraction and part.gain_fraction.value for part in rest])),
         )
     section(console, shown)
     costed = "" if attribution.costed_by is None else f" {_COSTED[attribution.costed_by]}"
@@ -139,10 +137,8 @@ def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) 
         shown.add_row(
             code_words(line),
             units.count(line.walks),
-            _percent(line.walks_fraction),
-            _percent(
-                line.huge_walks / line.walks if line.huge_walks is not None and line.walks else None
-            ),
+            units.percent(line.walks_fraction),
+            left_on_huge(line),
         )
     section(console, shown)
 
@@ -155,7 +151,7 @@ def _sites_table(console: Console, attribution: AttributionPart) -> None:
         if site.gain_fraction >= _LEAST:
             shown.add_row(
                 shortened(words(site.site), _NAME_COLUMNS), units.percent(site.gain_fraction),
-                units.size(site.allocated_bytes), _size(site.growth_bytes),
+                units.size(site.allocated_bytes), units.size(site.growth_bytes),
             )  # fmt: skip
     section(console, shown)
     console.print(
@@ -196,18 +192,14 @@ def code_words(line: CodeLine) -> str:
     return words(site)
 
 
+def left_on_huge(line: CodeLine) -> str:
+    """The part of its walks that stays."""
+    left = line.huge_walks
+    return units.percent(left / line.walks if left is not None and line.walks else None)
+
+
 def _gain(region: RegionShare) -> str:
-    return units.NOT_OBTAINED if region.gain_fraction is None else units.percent(
-        region.gain_fraction.value
-    )  # fmt: skip
-
-
-def _size(n_bytes: int | None) -> str:
-    return units.NOT_OBTAINED if n_bytes is None else units.size(n_bytes)
-
-
-def _percent(share: float | None) -> str:
-    return units.NOT_OBTAINED if share is None else units.percent(share)
+    return units.percent(region.gain_fraction and region.gain_fraction.value)
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:

@@ -26,7 +26,7 @@ from tlbcost.common.gnuplot import draw_gains
 from tlbcost.common.paths import data
 from tlbcost.common.units import Interval
 from tlbcost.report.lines import markdown, visible, wrapped
-from tlbcost.report.regions import code_words, cost_words, on_pages, title
+from tlbcost.report.regions import code_words, cost_words, left_on_huge, on_pages, title
 from tlbcost.review.document import HostPool, ReviewDocument, ReviewMachine, ReviewRow
 from tlbcost.review.gate import ReviewComparison
 from tlbcost.review.plan import share
@@ -57,10 +57,6 @@ def number_words(found: Interval | None) -> str:
     places = 0 if abs(found.value) >= _WHOLE else 1
     low, value, high = (f"{each:,.{places}f}" for each in (found.low, found.value, found.high))
     return f"{value} ({low} to {high})"
-
-
-def bytes_words(found: int | None) -> str:
-    return units.NOT_OBTAINED if found is None else units.size(found)
 
 
 def pool_words(pool: HostPool) -> str:
@@ -172,7 +168,7 @@ def to_markdown(review: ReviewDocument) -> str:
         money = number_words(row.saved_per_year)
         cells = [
             markdown(row.service), markdown(row.machine), f"**{row.decision}**",
-            gain_words(row.gain_fraction), bytes_words(row.growth_bytes),
+            gain_words(row.gain_fraction), units.size(row.growth_bytes),
             number_words(row.hosts_saved),
             money if row.currency is None else f"{money} {markdown(row.currency)}",
         ]  # fmt: skip
@@ -292,9 +288,9 @@ def to_html(review: ReviewDocument, calibrations: Mapping[str, Obtained] | None 
             "name": visible,
             "short": lambda name: units.middle(visible(name), _NAME_COLUMNS_OF_PAGE),
             "gain": gain_words,
-            "share": lambda found: _percent(None if found is None else found.value),
-            "percent": _percent,
-            "bytes": bytes_words,
+            "share": lambda found: units.percent(None if found is None else found.value),
+            "percent": units.percent,
+            "bytes": units.size,
             "number": number_words,
             "shell": names.command_line,
             "region": title,
@@ -304,7 +300,7 @@ def to_html(review: ReviewDocument, calibrations: Mapping[str, Obtained] | None 
             "cost": cost_words,
             "way": lambda way: _WAYS.get(way, way),
             "count": units.count,
-            "left": lambda line: _percent(_left(line.huge_walks, line.walks)),
+            "left": left_on_huge,
             "touch": _touch_words,
         }
     )
@@ -327,16 +323,8 @@ def _visible(value: object) -> object:
     return "\n".join(visible(line) for line in value.split("\n"))
 
 
-def _percent(part: float | None) -> str:
-    return units.NOT_OBTAINED if part is None else units.percent(part)
-
-
-def _left(huge_walks: int | None, walks: int) -> float | None:
-    return None if huge_walks is None or not walks else huge_walks / walks
-
-
 def _touch_words(cost: tuple[Interval | None, Interval | None]) -> str:
-    huge, base = (units.NOT_OBTAINED if each is None else units.time(each.value) for each in cost)
+    huge, base = (units.time(each and each.value) for each in cost)
     return f"{huge}, of a base page {base}"
 
 

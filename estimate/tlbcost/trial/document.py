@@ -119,10 +119,8 @@ def _count(n: float) -> str:
 def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
     seen = [pair.base_backing if base else pair.backing for pair in pairs]
     known = [backing for backing in seen if backing is not None]
-    if not known:
-        return units.NOT_OBTAINED
     huge = [base_huge_bytes(each) if base else each.huge_bytes for each in known]
-    return units.size(round(median(huge)))
+    return units.size(round(median(huge)) if huge else None)
 
 
 def _gains(console: Console, trials: ProgramTrials, *, details: bool) -> None:
@@ -158,7 +156,7 @@ def _compared(console: Console, trials: ProgramTrials) -> None:
         faults = median([pair.huge.minor_faults for pair in trial.proven_pairs])
         shown.add_row(
             name, units.percent(value.value), units.range_of(value),
-            *(units.NOT_OBTAINED if part is None else units.percent(part.value) for part in parts),
+            *(units.percent(part and part.value) for part in parts),
             _count(faults), _grown(trial),
         )  # fmt: skip
     if trials.estimate is not None:
