@@ -72,6 +72,10 @@ def of_counts(
     counted: EventCounts, pmu: Pmu, calibrated: Obtained | None, walk_cycles: float | None = None
 ) -> Evidence:
     """Counts taken elsewhere, and what is known of the machine that counted."""
+    try:
+        argv = tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
+    except ValueError:
+        argv = (counted.command or "",)
     machine = counted.machine
     if machine is None and calibrated is not None:
         machine = calibrated.calibration.machine
@@ -79,7 +83,7 @@ def of_counts(
     if machine is not None:
         huge = machine.base_page_bytes * (machine.base_page_bytes // 8)
     return Evidence(
-        argv=_command_of(counted),
+        argv=argv,
         path=None,
         machine=machine,
         surroundings=None,
@@ -89,13 +93,6 @@ def of_counts(
         pmu=pmu,
         walk_cycles=walk_cycles,
     )
-
-
-def _command_of(counted: EventCounts) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
-    except ValueError:
-        return (counted.command or "",)
 
 
 def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evidence:

@@ -91,30 +91,23 @@ class EstimateRequest:
             names_of(self.region)
 
     def _given(self) -> dict[str, bool]:
+        backends = {f"--backend {name}": self.backend == name for name in ("pmu", "sim", "both")}
+        engines = {f"--engine {name}": self.engine == name for name in ("copies", "valgrind")}
+        with_values = (
+            "pid", "region", "runs", "prepare", "nodes", "cpu", "walk_cycles", "overhead",
+            "copies", "most_pause", "seconds", "time_budget",
+        )  # fmt: skip
+        values = {f"--{name.replace('_', '-')}": getattr(self, name) for name in with_values}
         return {
             _COMMAND: bool(self.argv),
             "--from": bool(self.imported),
-            "--pid": self.pid is not None,
-            "--region": self.region is not None,
-            "--backend pmu": self.backend == "pmu",
-            "--backend sim": self.backend == "sim",
-            "--backend both": self.backend == "both",
-            "--engine copies": self.engine == "copies",
-            "--engine valgrind": self.engine == "valgrind",
+            **backends,
+            **engines,
+            **{option: value is not None for option, value in values.items()},
             "--recalibrate": self.recalibrate,
-            "--runs": self.runs is not None,
-            "--prepare": self.prepare is not None,
-            "--nodes": self.nodes is not None,
-            "--cpu": self.cpu is not None,
             "--object": self.object_name is not None,
-            "--walk-cycles": self.walk_cycles is not None,
-            "--overhead": self.overhead is not None,
-            "--copies": self.copies is not None,
-            "--most-pause": self.most_pause is not None,
             "--canary": self.canary,
-            "--seconds": self.seconds is not None,
             "--children": self.children,
-            "--time-budget": self.time_budget is not None,
             "--no-system": not self.system,
             "--text": "text" in self.also,
             "--shared-memory": "shared memory" in self.also,

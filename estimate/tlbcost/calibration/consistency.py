@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tlbcost.calibration.calibrator import load_of
-from tlbcost.calibration.records import Access, Calibration, Cost, find
+from tlbcost.calibration.records import Access, Calibration, Cost, find, price
 from tlbcost.common import units
 from tlbcost.common.formats import Table
 from tlbcost.common.units import Interval
@@ -196,7 +196,7 @@ def without_negative(costs: Sequence[Cost]) -> tuple[tuple[Cost, ...], tuple[str
         if at is None or not cost.quantity.endswith("_ns") or at.low >= 0:
             shown.append(cost)
         elif at.value >= 0 or _is_hidden(at):
-            shown.append(replace(cost, interval=_cut(at)))
+            shown.append(replace(cost, interval=price(at)))
         else:
             shown.append(replace(cost, interval=None))
             notes.append(f"{_name(cost)} was measured as {_ns(at)}, below zero: not reported")
@@ -206,10 +206,6 @@ def without_negative(costs: Sequence[Cost]) -> tuple[tuple[Cost, ...], tuple[str
 def presentable(calibration: Calibration) -> Calibration:
     """As it can be shown: one that an earlier version measured may have costs below zero."""
     return replace(calibration, costs=without_negative(calibration.costs)[0])
-
-
-def _cut(interval: Interval) -> Interval:
-    return Interval(*(max(0.0, x) for x in (interval.value, interval.low, interval.high)))
 
 
 def _is_hidden(at: Interval) -> bool:

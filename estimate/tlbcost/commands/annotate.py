@@ -7,7 +7,7 @@ import argparse
 import math
 from collections.abc import Callable
 
-from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
+from tlbcost.common.arguments import add_exit_codes, add_reports, as_number, from_file, whole_number
 from tlbcost.common.errors import CONDITION_HOLDS, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.profile import DEFAULT_FILE, DEFAULT_ROWS
@@ -56,10 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
+    share = as_number(text.removesuffix("%")) / 100
     if not 0 <= share < math.inf or not text.endswith("%"):
         raise argparse.ArgumentTypeError(f"not a share such as 2%: {text}")
     return share

@@ -378,10 +378,7 @@ def _positive(text: str) -> int:
 
 
 def _cycles(text: str) -> float:
-    try:
-        cycles = float(text)
-    except ValueError:
-        cycles = 0.0
+    cycles = options.as_number(text)
     if not 0 < cycles < 1e6:
         raise argparse.ArgumentTypeError(f"not a number of cycles: {text}")
     return cycles

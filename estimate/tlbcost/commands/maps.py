@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,10 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+    seconds = options.as_number(text)
     if not 0 < seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(f"not a number of seconds up to {_LONGEST_S:.0f}: {text}")
     return seconds

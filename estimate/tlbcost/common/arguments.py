@@ -83,6 +83,14 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def as_number(text: str) -> float:
+    """NaN, of which no comparison holds, for what is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def run_count(text: str) -> int:
     """A type for argparse: how often a program is run."""
     return whole_number(1, _MOST_RUNS)(text)
@@ -90,10 +98,7 @@ def run_count(text: str) -> int:
 
 def percent(text: str) -> float:
     """A type for argparse: a share of CPU time."""
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except ValueError:
-        share = 0.0
+    share = as_number(text.removesuffix("%")) / 100
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
     return share
@@ -255,10 +260,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
 
 def points(text: str) -> float:
     """A type for argparse: percentage points, as a share."""
-    try:
-        points = float(text)
-    except ValueError:
-        points = math.nan
+    points = as_number(text)
     if not 0.1 <= points <= 50:
         raise argparse.ArgumentTypeError(f"not a number of points from 0.1 to 50: {text}")
     return points / 100

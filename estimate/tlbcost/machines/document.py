@@ -22,7 +22,7 @@ from tlbcost.machines.estimate import (
     Verdict,
     sentence,
 )
-from tlbcost.processors.published import PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import TlbLevel
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
 from tlbcost.run.outcome import region_words
 from tlbcost.simulator.counts import Side
@@ -176,9 +176,15 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
     together = plain_sentence(report.machines)
     for line in wrapped(together, width) if together else ():
         console.print(line)
+    ran = "not timed"
+    if report.run is not None and report.simulated_ns is not None:
+        ran = (
+            f"{units.time(report.run.wall_ns)} natively, simulated once for all in "
+            f"{units.time(report.simulated_ns)}"
+        )
     below = [
         f"{'Program':<{LABEL}}{middle(visible(shlex.join(report.argv)), width - LABEL)}",
-        *labelled("Run", _run_words(report), width),
+        *labelled("Run", ran, width),
     ]
     if report.region is not None:
         below[1:1] = labelled("Region", region_words(report.region), width)
@@ -255,15 +261,6 @@ def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> No
         console.print(f"{len(rows) - most + 1} more lines: --details")
 
 
-def _run_words(report: MachineEstimates) -> str:
-    if report.run is None or report.simulated_ns is None:
-        return "not timed"
-    return (
-        f"{units.time(report.run.wall_ns)} natively, simulated once for all in "
-        f"{units.time(report.simulated_ns)}"
-    )
-
-
 def _words(console: Console, text: str) -> None:
     for line in wrapped(text, console.width):
         console.print(line)
@@ -276,9 +273,13 @@ def _print_machine(result: MachineResult, console: Console) -> None:
     _words(console, f"costs   {machine.costs}")
     rows = table("pages", "L1 dTLB", "STLB", "L1 misses", "STLB hits", "walks", "time")
     for size in result.sizes:
+        tlbs = size.size.geometry
+        levels = [units.NOT_OBTAINED] * 2
+        if tlbs is not None:
+            levels = [_level(tlbs.dtlb), _level(tlbs.stlb)]
         rows.add_row(
             units.size(size.size.page_bytes),
-            *_levels(size.size.geometry),
+            *levels,
             *_data(size.counts),
             units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
         )
@@ -311,12 +312,6 @@ def _effects(result: MachineResult, console: Console) -> None:
         if parts:
             pages = units.size(size.size.page_bytes)
             _words(console, f"  Of the range on {pages} pages, by guesses: {', '.join(parts)}.")
-
-
-def _levels(geometry: PageSizeGeometry | None) -> tuple[str, str]:
-    if geometry is None:
-        return units.NOT_OBTAINED, units.NOT_OBTAINED
-    return _level(geometry.dtlb), _level(geometry.stlb)
 
 
 def _level(level: TlbLevel | None) -> str:

@@ -26,7 +26,7 @@ from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.model import overlap
 from tlbcost.run.launch import check_simulatable, launcher_of, native_runs, resolve
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.counts import Side, SideCounts, total_counts
+from tlbcost.simulator.counts import NO_MISSES, Side, SideCounts, total_counts
 from tlbcost.simulator.memory_tables import MEASURED, WARM, ImageWindows, Window, WindowPlan
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.symbols.region import region_of
@@ -224,12 +224,7 @@ def _counts(plan: plans.Pass, simulation: Simulation, number: int) -> Sides:
     sums: dict[Side, SideCounts] = {}
     for image in simulation.views:
         for side, seen in image.counts[view].items():
-            before = sums.get(side, SideCounts(0, 0, 0))
-            sums[side] = SideCounts(
-                before.l1_tlb_misses + seen.l1_tlb_misses,
-                before.stlb_hits + seen.stlb_hits,
-                before.stlb_misses + seen.stlb_misses,
-            )
+            sums[side] = sums.get(side, NO_MISSES) + seen
     return sums
 
 

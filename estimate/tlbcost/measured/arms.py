@@ -87,6 +87,8 @@ def measured_in_arms(
     null = mean_of_copies([copy.null for copy in copies], shares, errors).scaled(user_fraction)
     user = mean_of_copies([copy.difference for copy in copies], shares, errors)
     user = repeated(user).scaled(user_fraction).widened(abs(null.value))
+    huge = slices[(slices["arm"] == "huge") & slices["huge_bytes"].notna()]
+    known = not huge.empty and float(huge["anonymous_bytes"].sum())
     return MeasuredGain(
         source="copies",
         total_fraction=user,
@@ -95,7 +97,7 @@ def measured_in_arms(
         null_fraction=null,
         rounds=len(copies),
         dropped=dropped,
-        huge_part=_huge_part(slices),
+        huge_part=fmean(huge["huge_bytes"] / huge["anonymous_bytes"]) if known else None,
         seen_fraction=min(1.0, seen),
         also=tuple(also),
     )
@@ -170,10 +172,3 @@ def _copy_of(rows: pd.DataFrame, weight_ns: float) -> _Copy | None:
     return _Copy(
         weight_ns, float(((base - times["huge"]) / base).median()), float(nulls.median()), error
     )
-
-
-def _huge_part(slices: pd.DataFrame) -> float | None:
-    huge = slices[(slices["arm"] == "huge") & slices["huge_bytes"].notna()]
-    if huge.empty or not float(huge["anonymous_bytes"].sum()):
-        return None
-    return fmean(huge["huge_bytes"] / huge["anonymous_bytes"])

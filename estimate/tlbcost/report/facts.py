@@ -60,7 +60,12 @@ def counted_words(document: EstimateDocument) -> str | None:
 
 def memory_words(document: EstimateDocument, columns: int) -> str | None:
     """The memory that misses most, in this many columns if possible; None: not known."""
-    region = _first_region(document)
+    region = None
+    if document.what_to_do:
+        first = document.what_to_do[0]
+        region = region_of(document, first.program, first.regions[0])
+    elif document.attribution is not None and document.attribution.memory:
+        region = max(document.attribution.memory, key=lambda each: each.misses_fraction or 0.0)
     if region is None:
         return None
     size = region.touched_bytes or region.size_bytes
@@ -104,16 +109,6 @@ def stall_words(document: EstimateDocument) -> str | None:
         times = (f"{of} {units.time(x)} -> {units.time(y)}" for of, (x, y) in pairs.items())
         said.append(f"{name}: {', '.join(times)}{end}")
     return "; ".join(said) or None
-
-
-def _first_region(document: EstimateDocument) -> RegionShare | None:
-    """What the first advice is about, else what misses most."""
-    if document.what_to_do:
-        first = document.what_to_do[0]
-        return region_of(document, first.program, first.regions[0])
-    if document.attribution is None or not document.attribution.memory:
-        return None
-    return max(document.attribution.memory, key=lambda region: region.misses_fraction or 0.0)
 
 
 def region_of(document: EstimateDocument, program: str, name: RegionName) -> RegionShare | None:

@@ -209,6 +209,10 @@ def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
     memory = None
     if footprint is not None and page is not None:
         memory = (footprint.anonymous_pages + footprint.other_pages) * page
+    misses, found = None, document.attribution or document.sampled_attribution
+    if found is not None and found.memory:
+        regions, code = split(found.memory)[0], worth_a_line(found)
+        misses = TaskMisses(source=found.source, memory=tuple(regions), code=tuple(code))
     gain, growth = document.total_fraction, None
     if measured is not None:
         growth = None if measured.growth_bytes is None else round(measured.growth_bytes.value)
@@ -225,19 +229,11 @@ def _of_estimate(document: EstimateDocument, service: Service) -> _Found:
         calibrated=None if document.calibration is None else document.calibration.date,
         memory_bytes=memory,
         growth_bytes=growth,
-        misses=_misses(document),
+        misses=misses,
         caveats=tuple(part_of(RowCaveat, each) for each in document.caveats),
         estimated_by=document.tlbcost_version,
         why=document.not_measured,
     )
-
-
-def _misses(document: EstimateDocument) -> TaskMisses | None:
-    found = document.attribution or document.sampled_attribution
-    if found is None or not found.memory:
-        return None
-    memory, _ = split(found.memory)
-    return TaskMisses(source=found.source, memory=tuple(memory), code=tuple(worth_a_line(found)))
 
 
 def _of_elsewhere(document: MachineEstimateDocument) -> _Found:

@@ -178,7 +178,11 @@ def to_markdown(review: ReviewDocument) -> str:
         f"- **{row.decision}** {markdown(name_of(row))}: {markdown(row.why)}" for row in review.rows
     ]
     lines += [f"- {markdown(pool_words(pool))}" for pool in review.pools if pool.needed_bytes]
-    lines += _steps(review)
+    for row in review.rows:
+        if row.decision == "adopt" and row.remedy is not None:
+            # An indented block needs no fence that a step could end.
+            lines += ["", f"{markdown(name_of(row))}: {markdown(row.remedy.words)}", ""]
+            lines += [f"    {visible(step)}" for step in row.remedy.steps]
     if review.broken:
         lines += ["", "### Broken rules", ""]
         lines += [
@@ -187,16 +191,6 @@ def to_markdown(review: ReviewDocument) -> str:
         ]
     lines += ["", f"tlbcost {review.tlbcost_version}, {review.date}; 90 % intervals."]
     return "\n".join(lines) + "\n"
-
-
-def _steps(review: ReviewDocument) -> list[str]:
-    lines: list[str] = []
-    for row in review.rows:
-        if row.decision == "adopt" and row.remedy is not None:
-            # An indented block needs no fence that a step could end.
-            lines += ["", f"{markdown(name_of(row))}: {markdown(row.remedy.words)}", ""]
-            lines += [f"    {visible(step)}" for step in row.remedy.steps]
-    return lines
 
 
 def to_junit(review: ReviewDocument) -> str:

@@ -7,8 +7,9 @@ The simulator's views: their options, and its tables "views" and "timings" (doc/
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +32,12 @@ class SideCounts:
     l1_tlb_misses: Annotated[int, doc("missed the first level", minimum=0)]
     stlb_hits: Annotated[int, doc("of these, found in the second level", minimum=0)]
     stlb_misses: Annotated[int, doc("page walks", minimum=0)]
+
+    def __add__(self, other: SideCounts) -> SideCounts:
+        return SideCounts(*map(operator.add, astuple(self), astuple(other)))
+
+
+NO_MISSES = SideCounts(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +154,7 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
     total: dict[tuple[int, Side], SideCounts] = {}
     for process in processes:
         for key, side in (process.counts or {}).items():
-            before = total.get(key, SideCounts(0, 0, 0))
-            total[key] = SideCounts(
-                before.l1_tlb_misses + side.l1_tlb_misses,
-                before.stlb_hits + side.stlb_hits,
-                before.stlb_misses + side.stlb_misses,
-            )
+            total[key] = total.get(key, NO_MISSES) + side
     return total
 
 

@@ -110,13 +110,16 @@ def judge(
             "base pages too"
         )
     if len(covered) < MIN_PAIRS:
-        why = _why_not(method, [pair for pair in pairs if pair not in covered], unseen, path)
+        left = [pair.backing for pair in pairs if pair not in covered and pair.backing is not None]
+        why = unseen or "its memory was not seen"
+        if left:
+            worst = min(left, key=lambda backing: backing.reached_fraction(method.reach) or 0.0)
+            why = explain(worst, method, path)
         return Trial(method, pairs, proven=False, why_not=why, notes=tuple(notes))
     if len(covered) < len(pairs):
-        left = len(pairs) - len(covered)
         notes.append(
-            f"{left} of {len(pairs)} pairs are left out, as less than half of the memory was on "
-            "huge pages there"
+            f"{len(pairs) - len(covered)} of {len(pairs)} pairs are left out, as less than half of "
+            "the memory was on huge pages there"
         )
     whole = _median([1 - pair.huge.wall_ns / pair.base.wall_ns for pair in covered])
     return Trial(
@@ -148,14 +151,6 @@ def _median(values: Sequence[float]) -> Interval | None:
 def base_huge_bytes(backing: PeakMemory) -> int:
     """Bytes on huge pages in a run on base pages; multi-size THP is counted system-wide."""
     return backing.huge_bytes - sum((backing.mthp_bytes or {}).values())
-
-
-def _why_not(method: Method, pairs: Sequence[Pair], unseen: str, path: Path | None) -> str:
-    seen = [pair.backing for pair in pairs if pair.backing is not None]
-    if not seen:
-        return unseen or "its memory was not seen"
-    worst = min(seen, key=lambda backing: backing.reached_fraction(method.reach) or 0.0)
-    return explain(worst, method, path)
 
 
 # For another tlbcost to put the settings back.
