@@ -396,18 +396,14 @@ def choose(asked: AskedBackend, machine: Machine) -> Choice:
     if asked == "sim" or (asked == "auto" and find_pmu().answer == "absent"):
         return Choice(simulate=True)
     try:
-        counting = _counting(machine, compare=asked == "both")
+        return _counting(machine, compare=asked == "both")
     except TlbcostError as error:
         if asked != "auto" or error.exit_code != CANNOT_MEASURE:
             raise
         return Choice(simulate=True, notes=(f"simulated, since counters cannot be read: {error}",))
-    return Choice(asked == "both", *counting)
 
 
-def _counting(
-    machine: Machine, *, compare: bool
-) -> tuple[Pmu, tuple[Event, ...], bool, tuple[str, ...]]:
-    """The table, the events, whether walks need a price, and notes."""
+def _counting(machine: Machine, *, compare: bool) -> Choice:
     own = pmu_of(machine)
     pmu = own or generic_pmu()
     formulas = _OF_CYCLES if "share" in pmu.formulas else _OF_WALKS
@@ -430,7 +426,8 @@ def _counting(
             "this CPU has no event table: the kernel's generic events are counted, whose meaning "
             "depends on the CPU",
         )
-    return pmu, tuple(event for event in events if event.name in opened), not with_cycles, notes
+    counted = tuple(event for event in events if event.name in opened)
+    return Choice(compare, pmu, counted, not with_cycles, notes)
 
 
 def _has(pmu: Pmu, opened: set[str], formulas: Sequence[str]) -> bool:

@@ -187,7 +187,9 @@ def follow_running(
         )
     [run, *_] = (outcome.run for outcome in outcomes)
     assert run is not None
-    measured = measure_process(request, pid, folder, run, copied)
+    measured = None
+    if request.measured:
+        measured = _told(measure_process(request, pid, folder, run, copied))
     return followed, ProgramRuns(
         tuple(outcomes), None, simulation, followed.seen, copied=copied, measured=measured
     )
@@ -414,21 +416,12 @@ def measure_program(
 
 def measure_process(
     request: EstimateRequest, pid: int, folder: Path, run: Run, copied: CopiedRun | None
-) -> MeasuredGain | str | None:
-    if not request.measured:
-        return None
-    calls = _recorded_calls(copied)
-    found = _copies_of_process(request, pid, folder, run, calls)
-    return _told(found)
-
-
-def _copies_of_process(
-    request: EstimateRequest, pid: int, folder: Path, run: Run, calls: int
 ) -> MeasuredGain | str:
     # Not at the top: pandas takes memory, which a program with a limit needs.
     from tlbcost.measured.arms import copies_in, measured_in_arms
 
     seconds = _SECONDS if request.seconds is None else request.seconds
+    calls = _recorded_calls(copied)
     say(
         f"measuring process {pid}: its copies do the same work on base and on huge pages"
         + ("; its system calls are recorded, 0.3 s at a time" if calls else "")

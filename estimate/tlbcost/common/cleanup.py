@@ -42,24 +42,28 @@ def check_time() -> None:
 
 
 @contextlib.contextmanager
-def signals_raise() -> Iterator[None]:
-    """Turn the signals that end us into `Stopped`, so that everything is cleaned up.
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """The signals that end us call it; one that our parent has us ignore (nohup) stays ignored."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        for number, known in before.items():
+            if known != signal.SIG_IGN:
+                signal.signal(number, handler)
+        yield
+    finally:
+        for number, known in before.items():
+            signal.signal(number, known)
 
-    A signal that our parent has us ignore (nohup) stays ignored.
-    """
+
+@contextlib.contextmanager
+def signals_raise() -> Iterator[None]:
+    """Turn the signals that end us into `Stopped`, so that everything is cleaned up."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise TimeLimitPassed if number == signal.SIGALRM else Stopped(number)
 
-    before = {number: signal.getsignal(number) for number in ENDING}
-    try:
-        for number, handler in before.items():
-            if handler != signal.SIG_IGN:
-                signal.signal(number, stop)
+    with _handled(stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def until_stopped(command: Callable[[], int], limit_s: float | None = None) -> int:
@@ -125,14 +129,7 @@ def signals_deferred() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         arrived.append(number)
 
-    before = {number: signal.getsignal(number) for number in ENDING}
-    try:
-        for number, handler in before.items():
-            if handler != signal.SIG_IGN:
-                signal.signal(number, note)
+    with _handled(note):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if arrived:
         signal.raise_signal(arrived[0])

@@ -338,16 +338,15 @@ def _no_method(seen: Seen, *, code: bool) -> str:
 
 
 @contextlib.contextmanager
-def _ready(method: Method) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        if method.needs_root:
-            settings: Settings = stack.enter_context(system_settings(say))
-            for path, value in method.settings:
-                settings.write(path, value)
-        else:
-            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
-            stack.enter_context(undisturbed(say, _WAIT_S))
-        yield
+def settled(announce: Callable[[str], None], *, changing: bool) -> Iterator[Settings | None]:
+    """The settings of the system, put back afterwards; None: they are not to change."""
+    if changing:
+        with system_settings(announce) as settings:
+            yield settings
+    else:
+        # What another tlbcost changes during the runs, such as THP's mode, would be measured.
+        with undisturbed(announce, _WAIT_S):
+            yield None
 
 
 @dataclass(slots=True)
@@ -381,7 +380,10 @@ class _Pairs:
         """Run pairs; stop at once if less than `least_part` of the memory is on huge pages."""
         self.why_not = None
         try:
-            with _ready(self.method):
+            with settled(say, changing=self.method.needs_root) as settings:
+                if settings is not None:
+                    for file, value in self.method.settings:
+                        settings.write(file, value)
                 self._run(runner, path, least_part)
         except TimeLimitPassed:
             self.stopped = True

@@ -109,11 +109,11 @@ def _words(task: Task) -> str:
     return f"{visible(task.service.name)[:60]} on {visible(task.machine_name)[:40]}"
 
 
+@dataclass(frozen=True, slots=True)
 class State:
     """The folder of one review."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def finished(self, task: Task) -> TaskResult | None:
         """What an earlier review of the same plan found; None: nothing, or of another plan."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -27,13 +26,11 @@ from tlbcost.measured.method import (
     heeds_tunables,
     is_proven,
 )
-from tlbcost.measured.whole_runs import Pair, PairRunner, Witnessed
+from tlbcost.measured.whole_runs import Pair, PairRunner, Witnessed, settled
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.model.gain import PredictedGain, fraction
 from tlbcost.run.launch import Launcher, launcher_of, resolve
 from tlbcost.run.outcome import Run
-from tlbcost.settings.change import system_settings
-from tlbcost.settings.journal import undisturbed
 from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import Machine, current_machine, huge_page_bytes
 
@@ -153,9 +150,6 @@ def base_huge_bytes(backing: PeakMemory) -> int:
     return backing.huge_bytes - sum((backing.mthp_bytes or {}).values())
 
 
-# For another tlbcost to put the settings back.
-_WAIT_S = 60.0
-
 Announce = Callable[[str], None]
 
 
@@ -274,13 +268,8 @@ def _trial(
     announce: Announce,
 ) -> Trial:
     """One method's trial; the system's settings are put back after it."""
-    with contextlib.ExitStack() as stack:
-        settings = None
-        if method.changes_settings and os.geteuid() == 0:
-            settings = stack.enter_context(system_settings(announce))
-        else:
-            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
-            stack.enter_context(undisturbed(announce, _WAIT_S))
+    changing = method.changes_settings and os.geteuid() == 0
+    with settled(announce, changing=changing) as settings:
         return run_trial(
             launcher, request.argv, path, method, request.pairs, settings,
             within=request.within, first=first, turns=request.turns,
