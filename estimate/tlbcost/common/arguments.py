@@ -20,7 +20,7 @@ from tlbcost.common.output import STDIN, STDOUT
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_Request = TypeVar("_Request", bound="DataclassInstance")
+    _Request = TypeVar("_Request", bound=DataclassInstance)
 
 _WIDTH = 79
 _MOST_RUNS = 1000

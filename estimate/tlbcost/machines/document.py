@@ -146,6 +146,7 @@ def _page_size(result: SizeResult, base: SizeResult) -> PageSizeEstimate:
             side: part_of(SideMisses, seen, page_walks=seen.stlb_misses)
             for side, seen in result.counts.items()
         },
+        cycles_per_reference=result.cycles_per_reference,
         expected_gain_fraction=None
         if ratio is None
         else Interval(1 - ratio.value, 1 - ratio.high, 1 - ratio.low),
