@@ -17,7 +17,7 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
-    from tlbcost.counters.count_tool import CountFindings, Reading, Target
+    from tlbcost.counters.count_tool import Reading, Target
     from tlbcost.counters.pmu import EventRequest
 
 _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
@@ -75,7 +75,21 @@ def _count(arguments: argparse.Namespace) -> int:
     if arguments.redact and argv:
         counts = replace(findings.counts, command=program_only(argv)[0])
         findings = replace(findings, counts=counts)
-    _print(arguments, findings, intervals)
+    from tlbcost.common.output import write
+    from tlbcost.counters.count_report import print_counts, to_json
+    from tlbcost.counters.count_tool import to_table
+
+    # The text first: a report must not be lost because a second copy cannot be written.
+    if arguments.output is None:
+        print_counts(findings, sys.stderr, details=arguments.details)
+    else:
+        text = io.StringIO()
+        print_counts(findings, text, details=arguments.details)
+        if not intervals.finish(text.getvalue()):
+            write(arguments.output, text.getvalue(), TOOL_FAILED)
+    for file, write_text in ((arguments.json, to_json), (arguments.table, to_table)):
+        if file is not None:
+            write(file, write_text(findings), TOOL_FAILED)
     return code
 
 
@@ -120,21 +134,3 @@ class _Intervals:
         with self._file:
             self._file.write(f"\n{report}")
         return True
-
-
-def _print(arguments: argparse.Namespace, findings: CountFindings, intervals: _Intervals) -> None:
-    from tlbcost.common.output import write
-    from tlbcost.counters.count_report import print_counts, to_json
-    from tlbcost.counters.count_tool import to_table
-
-    # The text first: a report must not be lost because a second copy cannot be written.
-    if arguments.output is None:
-        print_counts(findings, sys.stderr, details=arguments.details)
-    else:
-        text = io.StringIO()
-        print_counts(findings, text, details=arguments.details)
-        if not intervals.finish(text.getvalue()):
-            write(arguments.output, text.getvalue(), TOOL_FAILED)
-    for file, write_text in ((arguments.json, to_json), (arguments.table, to_table)):
-        if file is not None:
-            write(file, write_text(findings), TOOL_FAILED)

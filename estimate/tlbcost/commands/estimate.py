@@ -7,7 +7,6 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from tlbcost.common.names import program_only
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
     from tlbcost.copies.run import Also
-    from tlbcost.report.condition import Comparison
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,15 +55,6 @@ def _estimate(arguments: argparse.Namespace) -> int:
     if others is not None:
         _estimate_machines(request, arguments)
         return 0
-    return _estimate_here(request, arguments, asked, conditions)
-
-
-def _estimate_here(
-    request: EstimateRequest,
-    arguments: argparse.Namespace,
-    asked: Sequence[str],
-    conditions: Sequence[Comparison],
-) -> int:
     from tlbcost.answer.document import estimate_document
     from tlbcost.answer.estimate import estimate, with_words
     from tlbcost.common.output import give_report

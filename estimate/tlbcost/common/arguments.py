@@ -83,6 +83,10 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+run_count = whole_number(1, _MOST_RUNS)
+process_id = whole_number(1, _MOST_PID)
+
+
 def as_number(text: str) -> float:
     """NaN, of which no comparison holds, for what is no number."""
     try:
@@ -91,22 +95,12 @@ def as_number(text: str) -> float:
         return math.nan
 
 
-def run_count(text: str) -> int:
-    """A type for argparse: how often a program is run."""
-    return whole_number(1, _MOST_RUNS)(text)
-
-
 def percent(text: str) -> float:
     """A type for argparse: a share of CPU time."""
     share = as_number(text.removesuffix("%")) / 100
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
     return share
-
-
-def process_id(text: str) -> int:
-    """A type for argparse: the number of a process."""
-    return whole_number(1, _MOST_PID)(text)
 
 
 def duration(text: str) -> float:
@@ -197,12 +191,10 @@ def add_reports(
 
 
 def add_details(parser: argparse.ArgumentParser) -> None:
-    """--details."""
     add_flag(parser, "--details", "report everything, not the summary alone")
 
 
 def add_redact(parser: argparse.ArgumentParser) -> None:
-    """--redact."""
     parser.add_argument(
         "--redact", action="store_true",
         help="of command lines, write the program's name only: arguments may be secret",
@@ -210,7 +202,6 @@ def add_redact(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fail_if(parser: argparse.ArgumentParser) -> None:
-    """--fail-if."""
     parser.add_argument(
         "--fail-if", metavar="CONDITION", action="append", default=[],
         help="exit with 3 if the estimate meets this, such as 'gain>5%%' (tlbcost-show(1)); may be "
@@ -219,12 +210,10 @@ def add_fail_if(parser: argparse.ArgumentParser) -> None:
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """--quiet."""
     add_flag(parser, "--quiet", "print only the answer and errors: no progress")
 
 
 def add_time_limit(parser: argparse.ArgumentParser) -> None:
-    """--time-limit."""
     parser.add_argument(
         "--time-limit", metavar="TIME", type=duration,
         help="stop after this long, such as 90s or 5m, with what is known by then",
@@ -242,7 +231,6 @@ def add_runs(
 
 
 def add_pairs(parser: argparse.ArgumentParser) -> None:
-    """--pairs."""
     parser.add_argument(
         "--pairs", metavar="N", type=whole_number(3, _MOST_RUNS), default=5,
         help="run it N times on base pages and N times on huge pages (default: 5)",
@@ -250,7 +238,6 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
-    """--precision."""
     parser.add_argument(
         "--precision", metavar="POINTS", type=points,
         help="more pairs, 30 at most, until the 95 %% interval of the user time saved is no wider "
@@ -267,7 +254,6 @@ def points(text: str) -> float:
 
 
 def add_no_measure(parser: argparse.ArgumentParser) -> None:
-    """--no-measure."""
     parser.add_argument(
         "--no-measure", action="store_true",
         help="leave it at the model: do not also try huge pages, in more runs of the program or "
@@ -281,7 +267,6 @@ def measuring(arguments: argparse.Namespace) -> bool:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """--engine."""
     parser.add_argument(
         "--engine", metavar="NAME", choices=("auto", "copies", "valgrind"), default="auto",
         help="what simulates: copies of the program, followed while it runs natively (copies), or "
@@ -291,7 +276,6 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_calibration(parser: argparse.ArgumentParser, help_: str) -> None:
-    """--calibration."""
     add_file(parser, "--calibration", help_, from_file)
 
 

@@ -90,24 +90,14 @@ def _print_trial(console: Console, trial: Trial) -> None:
     pairs = trial.proven_pairs if trial.proven else trial.pairs
     shown = table(trial.method.name, "base pages", "huge pages" if trial.proven else "asked for")
 
-    def both(value: Callable[[Pair, bool], int]) -> tuple[float, float]:
-        return (
-            median([value(pair, False) for pair in pairs]),
-            median([value(pair, True) for pair in pairs]),
-        )
-
-    for name, write, base, huge in [
-        ("wall", units.time, *both(lambda p, h: (p.huge if h else p.base).wall_ns)),
-        ("user", units.time, *both(lambda p, h: (p.huge if h else p.base).user_ns)),
-        ("system", units.time, *both(lambda p, h: (p.huge if h else p.base).system_ns)),
-        ("minor faults", _count, *both(lambda p, h: (p.huge if h else p.base).minor_faults)),
-        (
-            "peak memory",
-            lambda n: units.size(round(n)),
-            *both(lambda p, h: p.huge_peak_bytes if h else p.base_peak_bytes),
-        ),
-    ]:
-        shown.add_row(name, write(base), write(huge))
+    runs = [pair.base for pair in pairs], [pair.huge for pair in pairs]
+    for name, key in (("wall", "wall_ns"), ("user", "user_ns"), ("system", "system_ns")):
+        medians = (median([getattr(run, key) for run in side]) for side in runs)
+        shown.add_row(name, *map(units.time, medians))
+    faults = (median([run.minor_faults for run in side]) for side in runs)
+    shown.add_row("minor faults", *map(_count, faults))
+    peaks = [pair.base_peak_bytes for pair in pairs], [pair.huge_peak_bytes for pair in pairs]
+    shown.add_row("peak memory", *(units.size(round(median(each))) for each in peaks))
     shown.add_row("on huge pages", _covered(pairs, base=True), _covered(pairs, base=False))
     section(console, shown)
 
