@@ -237,22 +237,17 @@ def variants(
     groups: list[tuple[Unknown, ...]] = [(each,) for each in unknowns[:most]]
     if unknowns[most:]:
         groups.append(tuple(unknowns[most:]))
-    return tuple(_variant(group, value, geometries) for group in groups)
-
-
-def _variant(
-    group: tuple[Unknown, ...],
-    value: Mapping[str, float],
-    geometries: Sequence[published.PageSizeGeometry | None],
-) -> Variant:
-    figures = {each.name: each.tried for each in group if each.level is None}
-    changed: list[published.PageSizeGeometry | None] = []
-    for pages in geometries:
-        made = pages
-        for each in group:
-            made = None if made is None else _with(made, each)
-        changed.append(None if made == pages and not figures else made)
-    return Variant(group, modelled({**value, **figures}), tuple(changed))
+    found = []
+    for group in groups:
+        figures = {each.name: each.tried for each in group if each.level is None}
+        changed: list[published.PageSizeGeometry | None] = []
+        for pages in geometries:
+            made = pages
+            for each in group:
+                made = None if made is None else _with(made, each)
+            changed.append(None if made == pages and not figures else made)
+        found.append(Variant(group, modelled({**value, **figures}), tuple(changed)))
+    return tuple(found)
 
 
 def _with(pages: published.PageSizeGeometry, unknown: Unknown) -> published.PageSizeGeometry:

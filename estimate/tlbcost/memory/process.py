@@ -287,7 +287,19 @@ def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
         words = ", ".join(f"{units.size(n)} with {most}" for most, n in added)
         console.print(f"Were THP always, khugepaged would add {words} for max_ptes_none.")
     if details and one.looking_ns is not None:
-        console.print(_cost(one.looking_ns, one.clearing_ns))
+        looking = units.time(one.looking_ns)
+        text = f"Reading its mappings took {looking}, in which it could not map memory. "
+        if one.clearing_ns is None:
+            text += (
+                "--touched SECONDS shows which pages it uses; each of these then costs one "
+                "more page walk, and the kernel forgets which were used before."
+            )
+        else:
+            text += (
+                f"Marking its pages unused took {units.time(one.clearing_ns)} more, and each "
+                "page that it has used since cost one more page walk."
+            )
+        console.print(text)
 
 
 def _command(argv: Sequence[str]) -> str:
@@ -397,17 +409,4 @@ def _zeros(process: ProcessMemory) -> str:
     return (
         f"{text} The kernel's shrinker of underused huge pages may take back "
         f"{units.size(taken)} (max_ptes_none {process.max_ptes_none})."
-    )
-
-
-def _cost(looking_ns: int, clearing_ns: int | None) -> str:
-    text = f"Reading its mappings took {units.time(looking_ns)}, in which it could not map memory."
-    if clearing_ns is None:
-        return (
-            f"{text} --touched SECONDS shows which pages it uses; each of these then costs one "
-            "more page walk, and the kernel forgets which were used before."
-        )
-    return (
-        f"{text} Marking its pages unused took {units.time(clearing_ns)} more, and each page "
-        "that it has used since cost one more page walk."
     )

@@ -24,7 +24,6 @@ from tlbcost.common.units import Interval
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.published import (
     Geometry,
-    PageSizeGeometry,
     Pipeline,
     TlbLevel,
     assumed,
@@ -194,6 +193,11 @@ def _caches(
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
     apart = _nearest(found.overlapped, 256 << 20) or memory_interval
+    last_level = {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
+    half_life = found.l3_half_life_ns
+    if half_life is not None and half_life.value > 0 and 3 in sizes:
+        last_level = {"l3-bytes": min(sizes[3], _MOST_L3_BYTES)}
+        last_level["l3-half-life-cycles"] = min(clock.cycles(half_life.value), _MOST_CYCLES)
     serial = dict(found.serial)
     ratios = [
         serial[size].value / ns.value
@@ -205,22 +209,13 @@ def _caches(
         **_cache("l2", sizes[2], levels.l2, clock),
         "pairs": 1,
         "fill-buffers": (max(4, round(max(ratios))) if ratios else 10),
-        **_last_level(found, levels, sizes, clock),
+        **last_level,
         "l3-cycles": clock.cycles(last.value),
         "l3-interval": clock.ticks(interval.value),
         "memory-cycles": clock.cycles(far.value),
         "memory-interval": clock.ticks(memory_interval.value),
         "memory-apart": clock.ticks(max(apart.value, memory_interval.value)),
     }
-
-
-def _last_level(
-    found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
-) -> dict[str, int]:
-    if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
-        half_life = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
-        return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-half-life-cycles": half_life}
-    return {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
 
 
 def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interval | None:
@@ -241,7 +236,11 @@ def _walks(
     base = machine.base_page_bytes
     hit = cost_at(calibration, "stlb_hit_ns", base, "serial")
     hit_ns = max(hit.value, 0.0) if hit else 0.0
-    host = _host_shift(machine, geometry.huge)
+    host = 0
+    if machine.hypervisor:
+        # log2 of the host's pages, as shown by a TLB entry.
+        covered = geometry.huge.entry_bytes or geometry.huge.page_size_bytes
+        host = covered.bit_length() - 1
     # Where entries are if tables are small: the last level's in L2, a directory's in L1.
     last, directory = levels.l2.value, levels.l1.value
     reads_base, reads_huge = [last], [directory]
@@ -272,14 +271,6 @@ def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float
     if walk is None:
         return None
     return max(0.0, (walk.value - hit_ns - sum(reads)) / len(reads))
-
-
-def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:
-    """log2 of the host's pages under a hypervisor, as shown by a TLB entry; else 0."""
-    if not machine.hypervisor:
-        return 0
-    covered = huge.entry_bytes or huge.page_size_bytes
-    return covered.bit_length() - 1
 
 
 @dataclass(slots=True)

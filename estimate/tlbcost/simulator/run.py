@@ -16,7 +16,7 @@ from pathlib import Path
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import remove_left, temporary_place
-from tlbcost.common.progress import Progress, Tick
+from tlbcost.common.progress import Progress
 from tlbcost.processors.published import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, describe_limit
@@ -152,11 +152,12 @@ def simulate(
         options = (*options, *launcher.region.options("--region-start", "--region-end"))
     try:
         with Progress("simulation") as progress:
+            run = native.run
             outcome = launcher.execute(
                 [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
                 discard=True,
                 environment={**os.environ, "VALGRIND_LIB": str(_valgrind_lib(folder))},
-                tick=_ticks(progress, native),
+                tick=None if run is None else progress.simulating(run.cpu_ns, run.wall_ns),
                 whole=True,
             )
     finally:
@@ -205,13 +206,6 @@ def _leave_first_process(folder: Path) -> None:
     for table in folder.glob("*.tsv"):
         if int(table.name.split(".")[1]) not in first:
             table.unlink()
-
-
-def _ticks(progress: Progress, native: Outcome) -> Tick | None:
-    run = native.run
-    if run is None:
-        return None
-    return progress.simulating(run.user_ns + run.system_ns, run.wall_ns)
 
 
 def _level(level: TlbLevel | None) -> str:

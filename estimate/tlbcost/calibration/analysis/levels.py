@@ -89,9 +89,16 @@ def find_levels(
         return Levels(None, None, "the first level's end is below the smallest footprint")
     if first is None:
         return Levels(None, None, "the end of the first level is not clear")
+    miss = first.at.value
     if len(steps) == 1:
-        return _one_step(curve, first, hit_ns)
-    miss, second = first.at.value, steps[1]
+        largest = float(curve.lines[-1])
+        if hit_ns is not None and first.high_ns <= 2 * hit_ns + 1:
+            return Levels(first.at, None, _TOO_SHORT, miss, hit_to=largest)
+        if largest < _BEYOND_ALL:
+            why = "only one step was found, and the footprints end too early "
+            return Levels(first.at, None, f"{why}to tell a second level from walks", miss)
+        return Levels(first.at, None, ONE_LEVEL, miss, last=miss)
+    second = steps[1]
     if second is None:
         return Levels(first.at, None, "the end of the second level is not clear", miss)
     if curve.lines[-1] < 1.5 * second.at.value:
@@ -130,16 +137,6 @@ def _leftmost(curve: Curve, number: int) -> Step | None:
     return None
 
 
-def _one_step(curve: Curve, step: Step, hit_ns: float | None) -> Levels:
-    largest, miss = float(curve.lines[-1]), step.at.value
-    if hit_ns is not None and step.high_ns <= 2 * hit_ns + 1:
-        return Levels(step.at, None, _TOO_SHORT, miss, hit_to=largest)
-    if largest < _BEYOND_ALL:
-        return Levels(step.at, None, "only one step was found, and the footprints end too early "
-                      "to tell a second level from walks", miss)  # fmt: skip
-    return Levels(step.at, None, ONE_LEVEL, miss, last=miss)
-
-
 @dataclass(frozen=True, slots=True)
 class Knee:
     """A step that a first measurement shows, for a second one to confirm."""
@@ -174,11 +171,8 @@ def confirm(knee: Knee, curve: Curve | None) -> Confirmation:
     if not steps or steps[0] is None:
         return Confirmation(None, "a second measurement does not show it", refuted=True)
     at = steps[0].at
-    overlap = at.low <= entries.high and entries.low <= at.high
-    if not overlap and abs(at.value / entries.value - 1) > AGREEMENT:
-        return Confirmation(
-            None, f"measured first {entries.value:.0f}, then {at.value:.0f}"
-        )  # fmt: skip
+    if not _agree(entries, at):
+        return Confirmation(None, f"measured first {entries.value:.0f}, then {at.value:.0f}")
     # The second one has the footprints closer together.
     value = math.sqrt(entries.value * at.value)
     return Confirmation(Interval(value, min(entries.value, at.low), max(entries.value, at.high)))
