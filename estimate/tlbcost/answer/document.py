@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from tlbcost.answer import estimate_document as parts
 from tlbcost.answer import words
-from tlbcost.answer.record import CountedPart, Estimate, Simulated
+from tlbcost.answer.record import CountedPart, Estimate, Evidence, Simulated
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.document import part_of
 from tlbcost.common.units import Interval, spread_fraction
@@ -25,7 +25,6 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
     why, around = estimate.given.not_measured, estimate.given.surroundings
     placed, footprint = estimate.given.placed, estimate.footprint
-    calibrated = estimate.given.calibrated
     seen_by = "runs" if estimate.simulated is None else "simulation"
     return part_of(
         parts.EstimateDocument,
@@ -37,14 +36,7 @@ def estimate_document(estimate: Estimate) -> parts.EstimateDocument:
         machine=_machine(estimate),
         huge_page_bytes=estimate.given.huge_page_bytes,
         program=_program(estimate),
-        calibration=None
-        if calibrated is None
-        else part_of(
-            parts.CalibrationPart,
-            calibrated.calibration,
-            source=calibrated.source,
-            notes=estimate.given.cost_notes,
-        ),
+        calibration=_calibration(estimate.given),
         costs=[each for each in costs if each is not None],
         footprint=None
         if footprint is None
@@ -111,6 +103,13 @@ def _program(estimate: Estimate) -> parts.ProgramPart:
         waited_fraction=words.waited_fraction(given.runs),
         idle_fraction=words.idle_fraction(given.runs),
     )
+
+
+def _calibration(given: Evidence) -> parts.CalibrationPart | None:
+    if given.calibrated is None:
+        return None
+    known, source = given.calibrated.calibration, given.calibrated.source
+    return part_of(parts.CalibrationPart, known, source=source, notes=given.cost_notes)
 
 
 def _counters(part: CountedPart) -> parts.CountersPart:

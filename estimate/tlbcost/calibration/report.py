@@ -363,9 +363,13 @@ def _cell(interval: Interval | None) -> str:
 
 def summarize(obtained: Obtained, reported: Sequence[ReportedFigure] = (), width: int = 80) -> str:
     calibration = presentable(obtained.calibration)
+    machine = calibration.machine
+    where = f"{cpu(machine)}{f', guest of {machine.hypervisor}' if machine.hypervisor else ''}"
+    kernel = machine.kernel or "an unknown kernel"
+    thp = f"transparent huge pages {machine.thp_mode or 'absent'}"
     lines = [
         *_grade(calibration, width),
-        *_wrapped(f"Machine  {_machine(calibration.machine)}", width, 9)[:2],
+        *_wrapped(f"Machine  {where}; {kernel}; {thp}", width, 9)[:2],
         *_wrapped(f"Source   {obtained.source}", width, 9)[:2],
         "",
         *_table(calibration),
@@ -395,13 +399,6 @@ def _grade(calibration: Calibration, width: int) -> list[str]:
         *_wrapped(f"Because  {first}{more}", width, 9)[:2],
         f"Taken    {when}",
     ]
-
-
-def _machine(machine: Machine) -> str:
-    name = machine.cpu_name or machine.cpu_vendor or "unknown CPU"
-    guest = f", guest of {machine.hypervisor}" if machine.hypervisor else ""
-    kernel = machine.kernel or "an unknown kernel"
-    return f"{name}{guest}; {kernel}; transparent huge pages {machine.thp_mode or 'absent'}"
 
 
 def _table(calibration: Calibration) -> Iterator[str]:

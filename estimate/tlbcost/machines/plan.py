@@ -310,9 +310,7 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
     whole = usual and lead.code_stlb is None and (len(machines) == 1 or lead.core is not None)
     skipped = 2 if whole else 0
     views = []
-    for number, (m, s) in enumerate(cells):
-        if number < skipped:
-            continue
+    for m, s in cells[skipped:]:
         size = machines[m].sizes[s]
         assert size.geometry is not None
         views.append(_view(machines[m], size.geometry, _rest(cells, skipped, m, s, machines)))

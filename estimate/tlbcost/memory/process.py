@@ -102,15 +102,7 @@ def look(
         raise _refused(pid, folder, error, "smaps") from error
     looking_ns = time.monotonic_ns() - begin
     if not text:
-        stat = process.stat(pid)
-        if stat is None:
-            raise process.gone(pid)
-        what = "it is a kernel thread"
-        if stat.state == "Z":
-            what = "it has ended, and its parent has not noticed yet"
-        raise TlbcostError(
-            f"process {pid} has no memory: {what}", "ps -e lists the processes", CANNOT_MEASURE
-        )
+        raise _without_memory(pid)
     program = None
     with contextlib.suppress(OSError):
         program = process.executable(pid)
@@ -142,6 +134,17 @@ def look(
             else None
         ),
         areas=areas,
+    )
+
+
+def _without_memory(pid: int) -> TlbcostError:
+    stat = process.stat(pid)
+    if stat is None:
+        return process.gone(pid)
+    ended = stat.state == "Z"
+    what = "it has ended, and its parent has not noticed yet" if ended else "it is a kernel thread"
+    return TlbcostError(
+        f"process {pid} has no memory: {what}", "ps -e lists the processes", CANNOT_MEASURE
     )
 
 

@@ -115,11 +115,6 @@ def _of_runs(document: EstimateDocument, key: str) -> Interval | None:
     return Interval(median(values), min(values), max(values)) if values else None
 
 
-def _cpu_ns(document: EstimateDocument) -> Interval | None:
-    values = [run.user_ns + run.system_ns for run in document.program.runs]
-    return Interval(median(values), min(values), max(values)) if values else None
-
-
 def _walks(document: EstimateDocument, size: int) -> Interval | None:
     simulated = walks(document, page_sizes(document)[size])
     if simulated is not None:
@@ -134,7 +129,7 @@ _FIGURES: dict[str, tuple[Unit, Callable[[EstimateDocument], Interval | None]]] 
     "cheaper TLB misses": ("fraction", lambda document: document.expected_fraction),
     "upper bound": ("fraction", lambda document: _exact(document.bound_fraction.value)),
     "elapsed time": ("ns", lambda document: _of_runs(document, "wall_ns")),
-    "CPU time": ("ns", _cpu_ns),
+    "CPU time": ("ns", lambda document: _of_runs(document, "cpu_ns")),
     "page faults": ("count", lambda document: _of_runs(document, "minor_faults")),
     "page walks": ("count", lambda document: _walks(document, 0)),
     "walks on huge pages": ("count", lambda document: _walks(document, 1)),

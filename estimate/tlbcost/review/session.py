@@ -327,13 +327,11 @@ class Fleet:
             job.since = now if job.since is None else job.since
             if now - job.since >= self._patience_s:
                 waiting.remove(job)
-                yield self._failure(job, self._nobody(job))
-
-    def _nobody(self, job: _Job) -> str:
-        machine = job.task.machine_name
-        text = f"no worker for {machine} within {duration(self._patience_s)}"
-        refused = [f"{a}: {why}" for (a, name), why in self._refused.items() if name == machine]
-        return "; ".join([text, *refused, *([job.last] if job.last else [])])
+                machine = job.task.machine_name
+                why = [f"no worker for {machine} within {duration(self._patience_s)}"]
+                why += [f"{a}: {no}" for (a, name), no in self._refused.items() if name == machine]
+                why += [job.last] if job.last else []
+                yield self._failure(job, "; ".join(why))
 
     def _failure(self, job: _Job, why: str) -> TaskResult:
         task = job.task

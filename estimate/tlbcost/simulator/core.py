@@ -87,7 +87,9 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
     core, notes = published(machine), []
     pipeline = core.pipeline if core else None
     if pipeline is None:
-        notes.append(f"the size of the core's buffers is assumed: {_words(_ASSUMED_PIPELINE)}")
+        taken = _ASSUMED_PIPELINE
+        sizes_words = f"{taken.reorder_buffer} instructions, {taken.store_buffer} stores"
+        notes.append(f"the size of the core's buffers is assumed: {sizes_words}")
     walkers = core.walkers if core else None
     if walkers is None:
         at_once = _walks_at_once(calibration, machine.base_page_bytes)
@@ -153,10 +155,6 @@ def _walks_at_once(calibration: Calibration, page: int) -> float | None:
     if walk is None or interval is None or interval.value <= 0:
         return None
     return walk.value / interval.value
-
-
-def _words(pipeline: Pipeline) -> str:
-    return f"{pipeline.reorder_buffer} instructions, {pipeline.store_buffer} stores"
 
 
 def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
