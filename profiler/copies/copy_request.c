@@ -187,7 +187,7 @@ static int record(struct thread_stop *stop, const struct injector_request *reque
 {
 	struct recorder recorder = {
 		.thread = stop->thread, .most_calls = request->record_calls,
-		.most_ms = request->record_ms,
+		.most_ms = request->record_ms, .behind_ns = request->behind_ns,
 		.file = memfd_create("tlbcost-recording", MFD_CLOEXEC),
 	};
 	enum recorder_end end;
@@ -200,6 +200,7 @@ static int record(struct thread_stop *stop, const struct injector_request *reque
 	else
 		thread_stop_detach_later(stop);
 	answer->recorded = recorder.calls;
+	answer->behind = recorder.behind;
 	if (recorder.calls)
 		return recorder.file;
 	if (recorder.file >= 0)

@@ -54,6 +54,7 @@ struct injector_request {
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
 	/* Record its system calls afterwards: at most this many, for at most this long. */
 	uint32_t record_calls, record_ms;
+	uint64_t behind_ns;	/* see recorder.h */
 	pid_t tracer;		/* will take the copies, which Yama must allow; 0: none */
 	uint32_t dead_count;
 	pid_t dead[32];
@@ -76,6 +77,7 @@ struct injector_answer {
 	bool missing;		/* it lacks memory with MADV_DONTFORK and is useless: ask again */
 	/* This many calls of the thread were recorded: see injector_ask_recording(). */
 	uint32_t recorded;
+	bool behind;		/* it could not keep up: recorder.h */
 };
 
 /* Start the process.  Returns its socket, or -1 with errno; *pid: its process. */

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -25,6 +26,11 @@
 #define MOST_ERROR 4095
 /* Stops after which we look again which CPU it is on. */
 #define STOPS_NEAR 16u
+/* A call this long was a wait: those that return at once take up to 60 us here while recorded. */
+#define WAIT_NS 200000u
+#define NS UINT64_C(1000000000)
+/* Fields of /proc/PID/stat. */
+enum { START_FIELD = 22, CPU_FIELD = 39 };
 
 /* Calls that make a process or thread, end one, or change where it continues. */
 static bool starts_or_ends(long call)
@@ -153,27 +159,48 @@ static bool look(struct recorder *recorder, bool *in_call)
 	return returned(recorder) == 0 && recorder->calls < recorder->most_calls;
 }
 
-/* The CPU that a thread is on; -1: not known. */
-static int cpu_of(pid_t thread)
+/* A file of /proc/THREAD.  Returns whether there is anything in it. */
+static bool read_facts(pid_t thread, const char *name, char *text, size_t size)
 {
-	char path[32], text[1024];
-	const char *field;
+	char path[32];
 	ssize_t length;
 	int file;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)thread);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)thread, name);
 	file = open(path, O_RDONLY | O_CLOEXEC);
-	length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+	length = file < 0 ? -1 : read(file, text, size - 1);
 	if (file >= 0)
 		close(file);
-	if (length <= 0)
-		return -1;
-	text[length] = '\0';
-	field = strrchr(text, ')');
-	/* Field 39 of proc(5); the one behind the name is the third. */
-	for (int i = 2; field && i < 39; i++)
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* A field of /proc/THREAD/stat, 3 and above, by its number in proc(5); -1 if it is not there. */
+static long long stat_field(pid_t thread, int number)
+{
+	char text[1024];
+	const char *field = read_facts(thread, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
+
+	for (int i = 2; field && i < number; i++)
 		field = strchr(field + 1, ' ');
-	return field ? atoi(field + 1) : -1;
+	return field ? atoll(field + 1) : -1;
+}
+
+/* Whether it waits for a tenth of its time, and not for a CPU. */
+static bool waits_at_times(pid_t thread)
+{
+	const long long start = stat_field(thread, START_FIELD);
+	uint64_t ran_ns, queued_ns, age_ns;
+	struct timespec now;
+	char text[128];
+
+	if (start < 0 || !read_facts(thread, "schedstat", text, sizeof(text)) ||
+	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &queued_ns) != 2 ||
+	    clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+		return false;
+	age_ns = (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec -
+		 (uint64_t)start * (NS / (uint64_t)sysconf(_SC_CLK_TCK));
+	return (ran_ns + queued_ns) / 9 < age_ns / 10;
 }
 
 /*
@@ -182,7 +209,7 @@ static int cpu_of(pid_t thread)
  */
 static void stay_near(pid_t thread, const cpu_set_t *allowed, int *near)
 {
-	const int cpu = cpu_of(thread);
+	const int cpu = (int)stat_field(thread, CPU_FIELD);
 	cpu_set_t one;
 
 	if (cpu == *near || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, allowed))
@@ -195,12 +222,17 @@ static void stay_near(pid_t thread, const cpu_set_t *allowed, int *near)
 
 static enum recorder_end run(struct recorder *recorder, const cpu_set_t *allowed, int *signal)
 {
-	uint64_t deadline_ns = clock_ns() + recorder->most_ms * UINT64_C(1000000);
+	const uint64_t behind_ns = recorder->behind_ns && waits_at_times(recorder->thread) ?
+					   recorder->behind_ns : UINT64_MAX;
+	uint64_t resumed_ns = clock_ns(), waited_ns = resumed_ns;
+	const uint64_t deadline_ns = resumed_ns + recorder->most_ms * UINT64_C(1000000);
 	bool in_call = false;
 	int status, near = -1;
 
 	*signal = 0;
 	for (uint32_t stops = 0;; stops++) {
+		uint64_t now;
+
 		if (stops % STOPS_NEAR == 0)
 			stay_near(recorder->thread, allowed, &near);
 		if (tracee_wait(recorder->thread, deadline_ns, &status) < 0)
@@ -212,8 +244,13 @@ static enum recorder_end run(struct recorder *recorder, const cpu_set_t *allowed
 				*signal = WSTOPSIG(status);
 			return RECORDER_STOPPED;
 		}
-		if (!look(recorder, &in_call) || clock_ns() >= deadline_ns)
+		now = clock_ns();
+		if (in_call && now - resumed_ns >= WAIT_NS)
+			waited_ns = now;
+		recorder->behind = now - waited_ns >= behind_ns;
+		if (!look(recorder, &in_call) || recorder->behind || now >= deadline_ns)
 			return RECORDER_STOPPED;
+		resumed_ns = clock_ns();
 		if (ptrace(PTRACE_SYSCALL, recorder->thread, NULL, NULL) < 0)
 			return RECORDER_GONE;
 	}

@@ -9,6 +9,7 @@
 #ifndef TLBCOST_COPIES_RECORDER_H
 #define TLBCOST_COPIES_RECORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -40,8 +41,14 @@ struct recorder {
 	pid_t thread;		/* traced by the caller, with PTRACE_O_TRACESYSGOOD */
 	int file;		/* where it is written */
 	uint32_t most_calls, most_ms;
+	/*
+	 * A thread that waits for requests, and has not waited for this long, cannot keep up with
+	 * them while it is recorded: end.  0: record on.
+	 */
+	uint64_t behind_ns;
 	uint32_t calls;		/* recorded */
 	uint64_t bytes;
+	bool behind;		/* ended by behind_ns */
 };
 
 /* How it ended. */

@@ -9,6 +9,8 @@
 
 /* Within this, a thread has to stop. */
 #define WAIT_MS 20u
+/* What requests may wait for a thread that is recorded. */
+#define BEHIND_NS 2000000u
 
 struct sampled_copy *sampled_copy_of(struct sampling *sampling, const struct worker *worker)
 {
@@ -32,6 +34,9 @@ struct injector_request sampled_copy_request(const struct sampling *sampling,
 	if (process->ended_by_call || sampling->options.arms) {
 		request.record_calls = sampling->options.record_calls;
 		request.record_ms = sampling->options.record_ms;
+		request.behind_ns = BEHIND_NS;
+		if (sampling->options.most_pause_ns && sampling->options.most_pause_ns < BEHIND_NS)
+			request.behind_ns = sampling->options.most_pause_ns;
 	}
 
 	memcpy(request.dead, process->dead_inner, sizeof(request.dead[0]) * process->dead_count);

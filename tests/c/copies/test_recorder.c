@@ -126,6 +126,38 @@ TEST(calls_and_what_they_wrote)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
+/* It has waited for a second, and then always has something to do. */
+static void falls_behind(int output)
+{
+	injected_nap(1000000);
+	talks(output);
+}
+
+TEST(a_thread_that_cannot_keep_up)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+	int status, recording;
+
+	*end = 0;
+	CHECK_EQUAL(injected_start(&injected, falls_behind), 0);
+	injected_nap(1100000);
+	request = injected_request(&injected);
+	request.sleeping = true;
+	request.record_calls = 100000000;
+	request.record_ms = 60000;
+	request.behind_ns = 2000000;
+	CHECK_EQUAL(injector_ask_recording(injected.socket, &request, &answer, &recording), 0);
+	CHECK(answer.recorded > 0 && answer.behind);
+	copy_take(&answer.copy[0]);
+	copy_kill(&answer.copy[0]);
+	close(recording);
+	*end = 1;
+	status = injected_end(&injected);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 static int told[2];
 
 /* It works, and then waits in a call until it is told to end. */
