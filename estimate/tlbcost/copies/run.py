@@ -320,7 +320,7 @@ def check_canary(pid: int, plan: CopyPlan, folder: Path, *, children: bool) -> N
 
     alone = felt(lambda: time.sleep(_CANARY_S))
     codes: list[int] = []
-    copied = felt(lambda: codes.append(run_tool(words)[0]))
+    copied = felt(lambda: codes.append(run_tool(words, whole=True)[0]))
     if codes != [0]:
         # Nothing was copied: following it says why.
         return
@@ -354,12 +354,15 @@ def _pause_ns(pid: int) -> float:
     return 300e3 + 28e6 * (int(resident[0]) if resident else 0) / (1 << 20)
 
 
-def run_tool(words: Sequence[str]) -> tuple[int, str]:
-    """Run a tool to its end, or until SIGINT or the time limit: its exit code, and its words."""
-    return _follow([str(paths.libexec(words[0])), *words[1:]], None)
+def run_tool(words: Sequence[str], *, whole: bool = False) -> tuple[int, str]:
+    """Run a tool to its end, or until SIGINT or the time limit: its exit code, and its words.
+
+    Raises KeyboardInterrupt if it had to be `whole`.
+    """
+    return _follow([str(paths.libexec(words[0])), *words[1:]], None, whole=whole)
 
 
-def _follow(words: Sequence[str], meter: _Meter | None) -> tuple[int, str]:
+def _follow(words: Sequence[str], meter: _Meter | None, *, whole: bool = False) -> tuple[int, str]:
     with tempfile.TemporaryFile() as said, sigint_left_to_the_program() as interrupted:
         try:
             # In a process group of its own, so that it gets Ctrl-C once, from us.
@@ -385,6 +388,8 @@ def _follow(words: Sequence[str], meter: _Meter | None) -> tuple[int, str]:
             raise
         if meter is not None:
             meter.read()
+        if whole and passed_on:
+            raise KeyboardInterrupt
         said.seek(0)
         return child.returncode, said.read().decode(errors="replace").strip()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -117,12 +118,19 @@ def test_the_canary_compares_with_the_time_before(
     monkeypatch.setattr(run, "_felt", lambda *_, **__: next(figures))
     monkeypatch.setattr(run.time, "sleep", lambda _: None)
     asked: list[Sequence[str]] = []
-    monkeypatch.setattr(run, "run_tool", lambda words: (asked.append(words), (code, ""))[1])
+    monkeypatch.setattr(run, "run_tool", lambda words, **_: (asked.append(words), (code, ""))[1])
     monkeypatch.setattr(run, "_command", lambda _: None)
     plan = run.CopyPlan(GEOMETRY, None, 1.0)
     with pytest.raises(TlbcostError, match=words) if words else nullcontext():
         run.check_canary(77, plan, tmp_path, children=False)
     assert "--copies 4" in " ".join(asked[0])
+
+
+def test_ctrl_c_ends_a_canary_and_all_that_follows() -> None:
+    words = ["/bin/sh", "-c", "kill -INT $PPID; exec sleep 60"]
+    assert run.run_tool(words)[0] == -signal.SIGINT
+    with pytest.raises(KeyboardInterrupt):
+        run.run_tool(words, whole=True)
 
 
 def test_what_a_process_feels_is_read_from_the_kernel() -> None:
