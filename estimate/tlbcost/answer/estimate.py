@@ -135,7 +135,7 @@ def _evidence(
         argv=argv,
         path=path,
         machine=machine,
-        surroundings=surroundings(ran.seen, measured=request.measured, ended=not followed),
+        surroundings=surroundings(ran.stalls),
         huge_page_bytes=plan.huge_page_bytes,
         calibrated=plan.calibrated,
         notes=plan.choice.notes + ran.unfinished,

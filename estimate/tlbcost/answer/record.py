@@ -20,7 +20,7 @@ from tlbcost.copies.run import CopyPlan, unavailable, untraceable
 from tlbcost.counters.count_tool import probe
 from tlbcost.counters.event_counts import diagnose
 from tlbcost.counters.pmu import EventRequest, default_events, find_pmu
-from tlbcost.memory.first_touch import Stalls, first_touches
+from tlbcost.memory.first_touch import Stalls
 from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
 from tlbcost.processors.published import Geometry
 from tlbcost.run.launch import check_simulatable
@@ -247,9 +247,8 @@ class Estimate:
         return simulated or self.sampled
 
 
-def surroundings(seen: Seen, *, measured: bool, ended: bool) -> Surroundings:
-    """Of this system now; with `measured`, first touches of as much memory as the program had."""
-    n_bytes = sum(each.anonymous_bytes for _, each in seen)
+def surroundings(stalls: Stalls | None) -> Surroundings:
+    """Of this system now."""
     has_pmu = find_pmu().answer in _PRESENT
     settings = huge_settings()
     size = settings.huge_page_bytes
@@ -262,7 +261,7 @@ def surroundings(seen: Seen, *, measured: bool, ended: bool) -> Surroundings:
         run_thp.is_here(),
         reports_free_pages(),
         None if size is None else whole_free(size),
-        first_touches(n_bytes, ended=ended) if measured else None,
+        stalls,
     )
 
 

@@ -23,9 +23,11 @@ from tlbcost.copies import run as copies
 from tlbcost.copies.estimator import CopiedRun
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
+from tlbcost.measured.fault_times import with_fault_times
 from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.measured.whole_runs import PairsRequest, measure_runs
+from tlbcost.memory.first_touch import SLOW_NS, Stalls, first_touches
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, native_runs
@@ -74,6 +76,7 @@ class ProgramRuns:
     copied: CopiedRun | None = None
     measured: MeasuredGain | str | None = None
     not_simulated: str | None = None
+    stalls: Stalls | None = None
 
 
 def run_program(
@@ -125,6 +128,14 @@ def run_program(
             and measured.method != AS_IT_RUNS
         ):
             native = [*native, *(replace(native[0], run=run) for run in base)]
+    stalls = None
+    with _cut_short("the timing of page faults", unfinished):
+        stalls = _stalls(request, sampler.peak(), ended=True)
+        slow = stalls is not None and stalls.huge is not None and stalls.huge.worst_ns >= SLOW_NS
+        if slow and isinstance(measured, MeasuredGain) and measured.method and not request.region:
+            assert stalls is not None
+            asked = _pairs(request, launcher, path, native[0], sampler.peak())
+            stalls = with_fault_times(stalls, asked, measured.method)
     alone = isinstance(measured, MeasuredGain) and request.may_stand_alone
     not_simulated = None
     try:
@@ -146,7 +157,7 @@ def run_program(
         say(f"what was measured stands alone: {error}")
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
-        tuple(unfinished), copied, measured, not_simulated,
+        tuple(unfinished), copied, measured, not_simulated, stalls,
     )  # fmt: skip
 
 
@@ -191,8 +202,9 @@ def follow_running(
     if request.measured:
         measured = _told(measure_process(request, pid, folder, run, copied))
     return followed, ProgramRuns(
-        tuple(outcomes), None, simulation, followed.seen, copied=copied, measured=measured
-    )
+        tuple(outcomes), None, simulation, followed.seen, copied=copied, measured=measured,
+        stalls=_stalls(request, followed.seen, ended=False),
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -396,9 +408,7 @@ def measure_program(
     run = first.run
     if not request.measured or run is None:
         return None, []
-    asked = PairsRequest(
-        launcher, request.argv, path, first, seen, request.time_budget, request.system, request.also
-    )
+    asked = _pairs(request, launcher, path, first, seen)
     if (asked.fits() and "shared memory" not in request.also) or request.region is not None:
         most = duration(asked.seconds)
         if asked.run_s > 1:
@@ -412,6 +422,20 @@ def measure_program(
         return _told(why), []
     found = _copies_of_runs(request, launcher, first, run, _recorded_calls(copied))
     return _told(found), []
+
+
+def _pairs(
+    request: EstimateRequest, launcher: Launcher, path: Path, first: Outcome, seen: Seen
+) -> PairsRequest:
+    return PairsRequest(
+        launcher, request.argv, path, first, seen, request.time_budget, request.system, request.also
+    )
+
+
+def _stalls(request: EstimateRequest, seen: Seen, *, ended: bool) -> Stalls | None:
+    if not request.measured:
+        return None
+    return first_touches(sum(each.anonymous_bytes for _, each in seen), ended=ended)
 
 
 def measure_process(

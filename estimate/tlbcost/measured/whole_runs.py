@@ -120,7 +120,7 @@ class PairRunner:
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
         """A run on base pages and one on huge pages, at the same time or in either order."""
         if self.memory_bytes and reports_free_pages():
-            _have_at_hand(self.memory_bytes)
+            have_at_hand(self.memory_bytes)
         if self.cpus is not None:
             found = self._together(method, self.cpus, huge_first=huge_first)
             if found is not None:
@@ -205,7 +205,7 @@ class PairRunner:
         )
 
 
-def _have_at_hand(n_bytes: int) -> None:
+def have_at_hand(n_bytes: int) -> None:
     """Have the host of this VM back so much free memory of either page size, for some seconds.
 
     A first touch of memory that is not backed costs up to 50 times as much: as much on base as on
@@ -349,6 +349,15 @@ def settled(announce: Callable[[str], None], *, changing: bool) -> Iterator[Sett
             yield None
 
 
+@contextlib.contextmanager
+def ready(method: Method) -> Iterator[None]:
+    with settled(say, changing=method.needs_root) as settings:
+        if settings is not None:
+            for file, value in method.settings:
+                settings.write(file, value)
+        yield
+
+
 @dataclass(slots=True)
 class _Pairs:
     """The pairs of one method so far. `why_not`: the reason why they say nothing."""
@@ -380,10 +389,7 @@ class _Pairs:
         """Run pairs; stop at once if less than `least_part` of the memory is on huge pages."""
         self.why_not = None
         try:
-            with settled(say, changing=self.method.needs_root) as settings:
-                if settings is not None:
-                    for file, value in self.method.settings:
-                        settings.write(file, value)
+            with ready(self.method):
                 self._run(runner, path, least_part)
         except TimeLimitPassed:
             self.stopped = True

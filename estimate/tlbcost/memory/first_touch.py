@@ -20,6 +20,8 @@ _MOST_PART = 8  # of the memory that is free, or that the cgroup may have
 # What a program that has ended had may be taken again.
 _MOST_BYTES_ENDED, _MOST_PART_ENDED = 1 << 30, 2
 _LIMIT_S = 30
+# A touch that takes this long is worth a line in the report.
+SLOW_NS = 1_000_000
 
 
 class TouchTimes(Part, frozen=True, kw_only=True):
@@ -58,6 +60,13 @@ class Stalls(Part, frozen=True, kw_only=True):
             minimum=0,
             maximum=1,
         ),
+    ] = None
+    base_faults: Annotated[
+        TouchTimes | None,
+        doc("page faults of the program on base pages, in a run of their own; null: not timed"),
+    ] = None
+    huge_faults: Annotated[
+        TouchTimes | None, doc("the same, on huge pages by the method that was measured")
     ] = None
 
 

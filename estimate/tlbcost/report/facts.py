@@ -12,6 +12,7 @@ from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.memory.eligibility import MemoryKind
+from tlbcost.memory.first_touch import SLOW_NS
 from tlbcost.remedies.advice import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
@@ -23,7 +24,7 @@ _KINDS: dict[MemoryKind, str] = {
 }
 _NAME_COLUMNS = 30
 # Nobody waits for less; and of this part that came onto base pages it is said.
-_QUICK_NS, _SOME_PART = 1_000_000, 0.02
+_SOME_PART = 0.02
 # An allocation site has most of the misses.
 _MOST = 0.5
 
@@ -92,13 +93,16 @@ def stall_words(document: EstimateDocument) -> str | None:
     some = f"; {units.percent(missed)} got none" if missed >= _SOME_PART else ""
     whole = found.huge_forked_fraction or 0.0
     copied = f"; {units.percent(whole)} copied as huge pages" if whole >= _SOME_PART else ""
+    own = (found.base_faults, found.huge_faults)
+    number = " -> ".join(f"{each.touches:,}" for each in own if each is not None)
     rows = (
+        ("its own page faults on base -> huge pages", *own, f"; {number} of them"),
         ("first touch of base -> huge pages", found.base, found.huge, some),
         ("a write after a fork", found.base_forked, found.huge_forked, copied),
     )
     said = []
     for name, base, huge, end in rows:
-        if base is None or huge is None or huge.worst_ns < _QUICK_NS:
+        if base is None or huge is None or huge.worst_ns < SLOW_NS:
             continue
         pairs = {
             "median": (base.median_ns, huge.median_ns),

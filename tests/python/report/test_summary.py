@@ -169,10 +169,12 @@ def test_slow_touches_are_told_and_slow_writes_after_a_fork() -> None:
         slow, base_forked=slow.base, huge_forked=slow.huge, huge_forked_fraction=0.5
     )
     times = "median 1 ns -> 1 ns, p99 1 ns -> 1 ns, p99.9 1 ns -> 1 ns, worst 30 µs -> 2 ms"
+    own = msgspec.structs.replace(slow, base_faults=slow.base, huge_faults=slow.huge)
     touch = f"first touch of base -> huge pages: {times}"
     for found, words in (
         (stalls(1, 1000), None),
         (slow, touch),
+        (own, f"its own page faults on base -> huge pages: {times}; 9 -> 9 of them; {touch}"),
         (forked, f"{touch}; a write after a fork: {times}; 50 % copied as huge pages"),
     ):
         document = estimate_document(estimated())

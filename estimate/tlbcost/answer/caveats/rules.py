@@ -157,13 +157,18 @@ def _of_free_memory(estimate: Estimate) -> Iterator[Told]:
             )
     if around.stalls is None or around.stalls.huge is None:
         return
-    huge, base = around.stalls.huge.worst_ns, around.stalls.base.worst_ns
+    stalls = around.stalls
+    huge, base = around.stalls.huge.worst_ns, stalls.base.worst_ns
+    what, other = "The first touch of a huge page", "of a base page"
+    if stalls.huge_faults is not None and stalls.base_faults is not None:
+        huge, base = stalls.huge_faults.worst_ns, stalls.base_faults.worst_ns
+        what, other = "A page fault of the program on huge pages", "on base pages"
     if huge >= _STALL_NS and huge >= _MUCH_LONGER * base:
         defrag = None if settings is None else settings.defrag
         yield (
             "T58",
-            f"The first touch of a huge page took up to {units.time(huge)} here just now, of a "
-            f"base page {units.time(base)}: a request waits for it.",
+            f"{what} took up to {units.time(huge)} here just now, {other} {units.time(base)}: a "
+            "request waits for it.",
             ("" if defrag in ("defer", "never") else _IN_THE_BACKGROUND)
             + "Touch memory at the start, or reserve a pool.",
         )

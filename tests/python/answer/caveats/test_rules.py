@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 from builders.answer import (
     BASE,
@@ -80,6 +81,23 @@ def test_where_no_huge_page_is_free_defrag_decides(defrag: str, words: str, comp
     assert "0 are free in one piece; for the others: " in found["T57"].sentence
     assert words in found["T57"].sentence
     assert ("in the background" in str(found["T58"])) == compacts
+
+
+def test_the_programs_own_faults_are_said_where_they_were_timed() -> None:
+    slow = stalls(base_ns=1, huge_ns=40_000_000)
+    assert slow.huge is not None
+    fast = msgspec.structs.replace(
+        slow, base_faults=slow.base, huge_faults=msgspec.structs.replace(slow.huge, worst_ns=100)
+    )
+    own = msgspec.structs.replace(fast, huge_faults=slow.huge)
+    sentences = [
+        [each.sentence for each in caveats(around(estimated())) if each.code == "T58"]
+        for around in (_with_surroundings(stalls=each) for each in (slow, own, fast))
+    ]
+    assert [each.partition(" took up to ")[0] for found in sentences for each in found] == [
+        "The first touch of a huge page",
+        "A page fault of the program on huge pages",
+    ]
 
 
 def test_a_walk_that_was_not_cheaper_has_no_figures() -> None:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Page faults of a program, timed in two runs of their own by software events, without a PMU.
+
+The kernel counts a fault as `page-faults` when it begins and as `minor-faults` once it has been
+served (mm_account_fault() in mm/memory.c, Linux 5.9). Both records have the thread and the address.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import signal
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tlbcost.common.cleanup import Stopped
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.progress import say
+from tlbcost.counters.profile import perf
+from tlbcost.measured import catalog
+from tlbcost.measured.method import Method, base_environment
+from tlbcost.measured.whole_runs import PairsRequest, have_at_hand, ready
+from tlbcost.memory.first_touch import Stalls, TouchTimes
+from tlbcost.run.turns import has_room
+from tlbcost.system.machine import huge_page_bytes, reports_free_pages
+
+# Both runs in all. Two records a fault are 100 bytes of perf's file.
+_MOST_S, _MOST_FAULTS = 10.0, 500_000
+_EVENTS = "page-faults,minor-faults,major-faults"
+_RECORD = re.compile(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(page|minor|major)-faults:\S*\s+([0-9a-f]+)")
+
+
+def with_fault_times(stalls: Stalls, asked: PairsRequest, name: str) -> Stalls:
+    """Run the program on base pages and on huge pages by the method of this name.
+
+    Without perf, or where the runs would take too long, nothing is added.
+    """
+    methods = catalog.candidates(
+        asked.seen, system=asked.system, traced=True, code="text" in asked.also
+    )
+    method = next((each for each in methods if each.name == name), None)
+    if method is None or 2 * asked.run_s > _MOST_S:
+        return stalls
+    say("timing page faults: one more run on base pages and one on huge pages")
+    base, inherited = None, asked.launcher.transparent
+    try:
+        with ready(method):
+            if asked.run.minor_faults <= _MOST_FAULTS:
+                base = _run(asked, None)
+            return replace(stalls, base_faults=base, huge_faults=_run(asked, method))
+    except TlbcostError as error:
+        say(f"page faults were not timed: {error}")
+    except Stopped as stop:
+        if stop.number != signal.SIGINT:
+            raise
+    finally:
+        asked.launcher.transparent = inherited
+    return stalls
+
+
+def _run(asked: PairsRequest, method: Method | None) -> TouchTimes | None:
+    launcher, (environment, _) = asked.launcher, base_environment()
+    launcher.transparent = method is not None and method.transparent
+    file = launcher.folder / f"faults{launcher.runs}.data"
+    words = [perf(), "record", "--quiet", "--no-buildid-cache", "--data", "--output", str(file)]
+    if reports_free_pages() and has_room(asked.run):
+        have_at_hand(asked.run.max_rss_bytes)
+    outcome = launcher.execute(
+        [*(() if method is None else method.prefix), *asked.argv],
+        discard=True,
+        environment=environment if method is None else method.environment_of(environment),
+        whole=True,
+        profiler=[*words, "--count", "1", "--event", _EVENTS, "--"],
+    )
+    if outcome.code != asked.first.code:
+        raise TlbcostError(f"{asked.argv[0]} {outcome.describe()}", None, outcome.code or 1)
+    size = None if method is None else method.page_bytes or huge_page_bytes()
+    times = sorted(fault_times(_printed(file)))
+    file.unlink()
+    if not times:
+        return None
+    median, p99, p999 = (times[int(part * len(times))] for part in (0.5, 0.99, 0.999))
+    return TouchTimes(
+        page_size_bytes=size or mmap.PAGESIZE, touches=len(times),
+        median_ns=median, p99_ns=p99, p999_ns=p999, worst_ns=times[-1],
+    )  # fmt: skip
+
+
+def _printed(file: Path) -> list[str]:
+    words = [perf(), "script", "--force", "--ns", "-i", str(file), "-F", "tid,time,event,addr"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
+    )
+    return done.stdout.splitlines()
+
+
+def fault_times(lines: Iterable[str]) -> list[int]:
+    """ns of each fault that `perf script` shows, without those that waited for a disk."""
+    begun: dict[str, tuple[str, int]] = {}
+    times: list[int] = []
+    for line in lines:
+        match = _RECORD.match(line)
+        if match is None:
+            continue
+        thread, seconds, rest, kind, address = match.groups()
+        at = int(seconds) * 1_000_000_000 + int(rest)
+        if kind == "page":
+            begun[thread] = address, at
+            continue
+        # A record may be lost: of the two, or between them.
+        start, began = begun.pop(thread, ("", 0))
+        if kind == "minor" and start == address:
+            times.append(at - began)
+    return times
