@@ -16,14 +16,14 @@ from __future__ import annotations
 import platform
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import document, units
 from tlbcost.common.console import grid, print_whole, section, table
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.paths import sys_path
 from tlbcost.common.units import Interval, spread_fraction
 from tlbcost.counters.count_tool import CountFindings, CountPlan, Reading
@@ -37,7 +37,7 @@ from tlbcost.counters.event_counts import (
     name_parts,
     whole,
 )
-from tlbcost.counters.pmu import CYCLES, EventRequest
+from tlbcost.counters.pmu import CYCLES, EVENT_SOURCES, EventRequest
 from tlbcost.processors.events import Access, Pmu
 from tlbcost.run.outcome import Run
 from tlbcost.system.machine import Machine, read_line
@@ -53,7 +53,6 @@ UNCOUNTED_FRACTION, UNCOUNTED_NS = 0.20, 20_000_000
 _RAW = 4
 # Types below this are the kernel's; others are numbers of event sources.
 _FIRST_SOURCE = 6
-_SOURCES = "/sys/bus/event_source/devices"
 
 # Number of the run, event, and what its counter said.
 Readings = list[tuple[int, EventRequest, Reading]]
@@ -92,16 +91,9 @@ def total_counts(
         user_ns=median([run.user_ns for run in runs]) if runs else None,
         system_ns=median([run.system_ns for run in runs]) if runs else None,
         minor_faults=median([run.minor_faults for run in runs]) if runs else None,
-        command=_command(plan, argv),
+        command=", while this ran: ".join(filter(None, (plan.target.words(), shlex.join(argv)))),
         notes=(*remarks, *_notes(readings, groups, stopped=stopped), *_uncounted(readings, runs)),
     )
-
-
-def _command(plan: CountPlan, argv: Sequence[str]) -> str:
-    what = plan.target.words()
-    if what is None:
-        return shlex.join(argv)
-    return f"{what}, while this ran: {shlex.join(argv)}" if argv else what
 
 
 def scaled(reading: Reading) -> tuple[float | None, float | None]:
@@ -132,10 +124,11 @@ def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
     ]
     if shared:
         name, least = min(shared, key=lambda pair: pair[1])
+        was = "was" if len(shared) == 1 else "were"
         notes.append(
             f"{_some([name for name, _ in shared])} had a counter for a part of the time "
-            f"({name}: {units.percent(least)}) and {_was(shared)} scaled up: what the program did "
-            "in the rest is not known"
+            f"({name}: {units.percent(least)}) and {was} scaled up: what the program did in the "
+            "rest is not known"
         )
     # Where there is no string, libpfm4 is not expected to know it.
     unknown = [
@@ -191,10 +184,6 @@ def _some(names: Sequence[str]) -> str:
     return f"{unique[0]} and {len(unique) - 1} other events"
 
 
-def _was(names: Sequence[object]) -> str:
-    return "was" if len(names) == 1 else "were"
-
-
 def mark_silent(found: Mapping[str, Reading], pmu: Pmu) -> dict[str, Reading]:
     """The readings, with the state `silent` and no count where 0 may mean "not there"."""
     counted = {_kernel_event(reading) for reading in found.values() if reading.count}
@@ -214,19 +203,17 @@ def _kernel_event(reading: Reading) -> tuple[int | None, ...]:
 
 
 def _may_be_missing(reading: Reading) -> bool:
-    if reading.type is None or (reading.type != _RAW and reading.type < _FIRST_SOURCE):
+    kind = reading.type
+    if kind is None or (kind != _RAW and kind < _FIRST_SOURCE):
         return False
-    return reading.config not in set(_listed(reading.type))
-
-
-def _listed(type_: int) -> Iterator[int]:
-    for source in sys_path(_SOURCES).glob("arm*"):
-        if type_ == _RAW or read_line(f"{_SOURCES}/{source.name}/type") == str(type_):
+    for source in sys_path(EVENT_SOURCES).glob("arm*"):
+        if kind == _RAW or read_line(f"{EVENT_SOURCES}/{source.name}/type") == str(kind):
             for event in source.glob("events/*"):
-                line = read_line(f"{_SOURCES}/{source.name}/events/{event.name}") or ""
+                line = read_line(f"{EVENT_SOURCES}/{source.name}/events/{event.name}") or ""
                 code = re.fullmatch(r"event=(0x[0-9a-f]+)", line)
-                if code:
-                    yield int(code[1], 16)
+                if code and int(code[1], 16) == reading.config:
+                    return False
+    return True
 
 
 _INSTRUCTIONS = "instructions"
@@ -261,8 +248,15 @@ def print_counts(findings: CountFindings, file: TextIO, *, details: bool) -> Non
         print_events(console, findings.counts)
         console.print()
         _head(console, findings)
+        named = [each for each in findings.requests if each.role_name is not None]
         if details:
-            _events(console, findings)
+            console.print()
+        if details and named:
+            console.print("counted as", style="bold")
+            events = grid()
+            for request in named:
+                events.add_row(request.role_name, request.event)
+            console.print(events)
         if findings.counts.notes:
             rows = grid()
             for note in findings.counts.notes:
@@ -353,17 +347,6 @@ def print_figures(console: Console, figures: Mapping[str, Interval | None]) -> N
     section(console, rows)
 
 
-def _events(console: Console, findings: CountFindings) -> None:
-    console.print()
-    rows = grid()
-    for request in findings.requests:
-        if request.role_name is not None:
-            rows.add_row(request.role_name, request.event)
-    if rows.row_count:
-        console.print("counted as", style="bold")
-        console.print(rows)
-
-
 def _number(value: float | None) -> str:
     if value is None:
         return units.NOT_OBTAINED
@@ -446,39 +429,24 @@ class CountDocument(Part, frozen=True, kw_only=True):
 
 def to_json(findings: CountFindings) -> str:
     counts, pmu = findings.counts, findings.pmu
+    events = []
+    for count in counts.counts:
+        role, access, size = name_parts(count.name)
+        parts = {"role": role, "access": access, "page_size_bytes": size}
+        events.append(part_of(CountedEvent, count, count=whole(count.value), **parts))
     return document.to_json(
-        CountDocument(
+        part_of(
+            CountDocument,
+            counts,
             tlbcost_version=findings.version,
             date=findings.date,
             machine=findings.machine,
-            pmu=EventTable(key=pmu.key, name=pmu.name),
-            command=counts.command,
-            mode=counts.mode,
+            pmu=part_of(EventTable, pmu),
             runs=findings.runs,
-            wall_ns=counts.wall_ns,
-            user_ns=counts.user_ns,
-            system_ns=counts.system_ns,
-            minor_faults=counts.minor_faults,
-            counts=[_event(count) for count in counts.counts],
+            counts=events,
             formulas=[
                 CountedFormula(name=key, formula=pmu.formulas[key], value=value)
                 for key, value in findings.figures.items()
             ],
-            notes=counts.notes,
         )
-    )
-
-
-def _event(count: EventCount) -> CountedEvent:
-    role, access, size = name_parts(count.name)
-    return CountedEvent(
-        name=count.name,
-        role=role,
-        access=access,
-        page_size_bytes=size,
-        event=count.event,
-        count=whole(count.value),
-        running_fraction=count.running_fraction,
-        run=count.run,
-        state=count.state,
     )

@@ -23,11 +23,11 @@ from tlbcost.counters.count_report import Readings, mark_silent, total_counts
 from tlbcost.counters.count_tool import (
     CountFindings,
     CountPlan,
-    Intervals,
     Reading,
     Target,
     by_event,
     formula_values,
+    intervals,
     parse_readings,
     relevant,
     watch,
@@ -96,13 +96,20 @@ def count(request: CountRequest) -> tuple[int, CountFindings]:
         request.interval_ms,
         lambda readings: request.show(readings, events),
     )
-    path = resolve(request.argv[0]) if request.argv else None
-    if path is None:
+    codes: list[int] = []
+    if not request.argv:
         with temporary_folder() as folder:
-            code, counts = 0, count_target(folder, plan)
+            counts = count_target(folder, plan)
     else:
-        code, counts = _program_runs(request, path, plan)
-    return code, CountFindings(
+        path = resolve(request.argv[0])
+        with launcher_of(request.prepare) as launcher, sigint_left_to_the_program() as interrupted:
+
+            def go_on(outcome: Outcome) -> bool:
+                codes.append(outcome.code)
+                return not interrupted()
+
+            counts = count_series(launcher, request.argv, path, plan, request.runs, go_on)
+    return next(iter(codes), 0), CountFindings(
         version=version(),
         date=now(),
         machine=current_machine(),
@@ -111,18 +118,6 @@ def count(request: CountRequest) -> tuple[int, CountFindings]:
         counts=replace(counts, notes=(*notes, *counts.notes)),
         figures=formula_values(relevant(pmu, events), counts),
     )
-
-
-def _program_runs(request: CountRequest, path: Path, plan: CountPlan) -> tuple[int, EventCounts]:
-    codes: list[int] = []
-    with launcher_of(request.prepare) as launcher, sigint_left_to_the_program() as interrupted:
-
-        def go_on(outcome: Outcome) -> bool:
-            codes.append(outcome.code)
-            return not interrupted()
-
-        counts = count_series(launcher, request.argv, path, plan, request.runs, go_on)
-    return codes[0], counts
 
 
 def count_program(
@@ -282,27 +277,29 @@ def _obtain(
 
     In the first run it is an error if nothing could be counted; in later ones it is a finding.
     """
-    intervals = Intervals(len(events), plan.show) if plan.interval_ms is not None else None
     refused: TlbcostError | None = None
-    with intervals.followed(table) if intervals else contextlib.nullcontext():
+    with (
+        contextlib.nullcontext(list[str]())
+        if plan.interval_ms is None
+        else intervals(table, len(events), plan.show)
+    ) as lines:
         try:
             run(table)
         except TlbcostError as error:
             if error.exit_code != CANNOT_MEASURE:
                 raise
             refused = error
-    try:
-        text = intervals.text if intervals else table.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        text = ""
+    if table.is_file():
+        lines.append(table.read_text(encoding="utf-8", errors="replace"))
+    text = "".join(lines)
     readings = parse_readings(text, table.name) if text or refused is None else []
     found = by_event(readings, events)
+    target = plan.target
     if refused is not None and first:
         refusals = [found[each.name].refusal(each) for each in events]
-        target = plan.target
         raise diagnose(refusals, target.scope, plan.mode, target.pid) from refused
     cycles = found.get(CYCLES)
-    if cycles is not None and cycles.count == 0 and plan.target.scope == "program":
+    if cycles is not None and cycles.count == 0 and target.scope == "program":
         silent = Refusal(CYCLES, "silent", None)
-        raise diagnose([silent], plan.target.scope, plan.mode, plan.target.pid)
+        raise diagnose([silent], target.scope, plan.mode, target.pid)
     return mark_silent(found, plan.pmu)

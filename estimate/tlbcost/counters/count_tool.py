@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from types import FrameType
@@ -21,7 +21,6 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError, full_disk_hint
 from tlbcost.common.formats import Cell, count, format_table, parse_table
 from tlbcost.common.units import Interval
 from tlbcost.counters.event_counts import (
-    EventCount,
     EventCounts,
     Mode,
     Refusal,
@@ -166,7 +165,7 @@ def parse_readings(text: str, name: str) -> list[Reading]:
         lines = [text for key, text in table.header.items() if key.startswith("refused_")]
         whys = dict(text.split(": ", 1) for text in lines)
         missed = count(table.header.get("uncounted_ns"))
-        rows = (parse_reading(table.columns, row) for row in table.rows)
+        rows = map(parse_reading, table.rows)
         return [replace(row, why=whys.get(row.event), uncounted_ns=missed) for row in rows]
     except (TlbcostError, ValueError) as error:
         raise TlbcostError(
@@ -176,8 +175,9 @@ def parse_readings(text: str, name: str) -> list[Reading]:
         ) from error
 
 
-def parse_reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
-    cells = {name: None if cell == "NA" else cell for name, cell in zip(columns, row, strict=True)}
+def parse_reading(row: Sequence[str | None]) -> Reading:
+    texts = (None if cell == "NA" else cell for cell in row)
+    cells = dict(zip(formats.COUNTERS.columns, texts, strict=True))
     end_ns, event, state = count(cells["end_ns"]), cells["event"], cells["state"]
     if end_ns is None or event is None:
         raise ValueError("a row without a time or an event")
@@ -241,45 +241,42 @@ def _hexadecimal(cell: str | None) -> int | None:
     return None if cell is None else int(cell, 16)
 
 
-class Intervals:
-    """A table that tlbcost-count still writes. `text` is whole once `followed` is left."""
+@contextlib.contextmanager
+def intervals(
+    fifo: Path, n_events: int, show: Callable[[Sequence[Reading]], None]
+) -> Iterator[list[str]]:
+    """Make `fifo`, for tlbcost-count to write to; each whole interval is shown.
 
-    def __init__(self, n_events: int, show: Callable[[Sequence[Reading]], None]) -> None:
-        self.text = ""
-        self._n_events = n_events
-        self._show = show
-        self._rows: list[Reading] = []
+    The lines of its table, which are all there once the block is left.
+    """
+    written: list[str] = []
 
-    @contextlib.contextmanager
-    def followed(self, fifo: Path) -> Iterator[None]:
-        """Make `fifo`, for tlbcost-count to write to; each whole interval is shown."""
-        os.mkfifo(fifo, 0o600)
-        # Opened before there is a writer, which would wait for us otherwise; and our own writing
-        # end keeps us from seeing its end before tlbcost-count has opened it.
-        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        writer = os.open(fifo, os.O_WRONLY | os.O_CLOEXEC)
-        os.set_blocking(reader, True)
-        thread = threading.Thread(target=self._follow, args=(reader,), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            os.close(writer)
-            thread.join()
-
-    def _follow(self, reader: int) -> None:
-        with open(reader, encoding="utf-8", errors="replace") as lines:
+    def follow() -> None:
+        rows: list[Reading] = []
+        with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                self.text += line
-                cells = line.rstrip("\n").split("\t")
-                if line.startswith("#") or len(cells) != len(formats.COUNTERS.columns):
-                    continue
+                written.append(line)
                 # What is no row is refused later, with the whole table.
                 with contextlib.suppress(ValueError):
-                    self._rows.append(parse_reading(formats.COUNTERS.columns, cells))
-                    if len(self._rows) == self._n_events:
-                        self._show(self._rows)
-                        self._rows = []
+                    if not line.startswith("#"):
+                        rows.append(parse_reading(line.rstrip("\n").split("\t")))
+                    if len(rows) == n_events:
+                        show(rows)
+                        rows = []
+
+    os.mkfifo(fifo, 0o600)
+    # Opened before there is a writer, which would wait for us otherwise; and our own writing
+    # end keeps us from seeing its end before tlbcost-count has opened it.
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    writer = os.open(fifo, os.O_WRONLY | os.O_CLOEXEC)
+    os.set_blocking(reader, True)
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield written
+    finally:
+        os.close(writer)
+        thread.join()
 
 
 def watch(words: Sequence[str]) -> int:
@@ -288,40 +285,28 @@ def watch(words: Sequence[str]) -> int:
 
     Raises TlbcostError with exit code 125 if it is not there.
     """
-    with _interrupts_for() as receive:
-        try:
-            # In a process group of its own, so that it gets Ctrl-C once, from us.
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
-        except OSError as error:
-            raise hints.cannot_run(words[0], error) from error
-        try:
-            receive(process)
-            return process.wait()
-        except BaseException:
-            process_tree.end(process)
-            raise
-
-
-@contextlib.contextmanager
-def _interrupts_for() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    process: subprocess.Popen[bytes] | None = None
     waiting = False
-    receiver: subprocess.Popen[bytes] | None = None
 
     def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         nonlocal waiting
-        waiting = receiver is None
-        if receiver is not None:
-            receiver.send_signal(signal.SIGINT)
-
-    def receive(process: subprocess.Popen[bytes]) -> None:
-        nonlocal receiver
-        receiver = process
-        if waiting:
+        waiting = process is None
+        if process is not None:
             process.send_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, pass_on)
     try:
-        yield receive
+        # In a process group of its own, so that it gets Ctrl-C once, from us.
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
+        if waiting:
+            process.send_signal(signal.SIGINT)
+        return process.wait()
+    except BaseException as error:
+        if process is not None:
+            process_tree.end(process)
+        elif isinstance(error, OSError):
+            raise hints.cannot_run(words[0], error) from error
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -417,10 +402,7 @@ def _value(
 
 def to_table(findings: CountFindings) -> str:
     counts = findings.counts
-    header: dict[str, Cell] = {
-        field.name: getattr(findings.machine, field.name) for field in fields(Machine)
-    }
-    header |= {
+    header: dict[str, Cell] = asdict(findings.machine) | {
         "pmu": findings.pmu.key,
         "mode": counts.mode,
         "wall_ns": whole(counts.wall_ns),
@@ -433,12 +415,10 @@ def to_table(findings: CountFindings) -> str:
         "version": findings.version,
     }
     header |= {f"note_{i}": note for i, note in enumerate(counts.notes, start=1)}
-    return format_table(formats.COUNTED, header, map(_table_row, counts.counts))
-
-
-def _table_row(count: EventCount) -> tuple[Cell, ...]:
-    parts = name_parts(count.name)
     # An event is one word, as every cell.
-    event = "_".join(count.event.split())
-    value = whole(count.value)
-    return (*parts, event, value, count.running_fraction, count.run, count.state)
+    rows = (
+        (*name_parts(each.name), "_".join(each.event.split()), whole(each.value),
+         each.running_fraction, each.run, each.state)
+        for each in counts.counts
+    )  # fmt: skip
+    return format_table(formats.COUNTED, header, rows)

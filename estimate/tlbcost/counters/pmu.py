@@ -30,10 +30,12 @@ from tlbcost.processors.events import (
     select,
 )
 from tlbcost.processors.events import names as names_in
+from tlbcost.system import process
 from tlbcost.system.hints import is_root
 from tlbcost.system.machine import current_machine, read_line
 
 PROGRAM = "tlbcost-count"
+EVENT_SOURCES = "/sys/bus/event_source/devices"
 # perf_event_open has no C library function; its number is the architecture's.
 _SYSCALL = {
     "x86_64": 298,
@@ -81,11 +83,12 @@ class Rights:
 def find_pmu() -> Found:
     """Open a counter of user-mode cycles and see it count; on a made-up machine, read /sys."""
     if os.environ.get("TLBCOST_ROOT") or platform.machine() not in _SYSCALL:
-        listed = _listed()
-        how = f"/sys/bus/event_source/devices/{listed or 'cpu'}"
-        if listed:
-            return Found("listed", f"{how} is there; opening a counter was not tried")
-        return Found("absent", f"{how} is not there")
+        sources = sorted(path.name for path in sys_path(EVENT_SOURCES).glob("*"))
+        core = (n for n in sources if n == "cpu" or n.startswith(("cpu_", "armv8_")))
+        if (listed := next(core, None)) is None:
+            return Found("absent", f"{EVENT_SOURCES}/cpu is not there")
+        how = f"{EVENT_SOURCES}/{listed} is there; opening a counter was not tried"
+        return Found("listed", how)
     fd, error = _open(*_HARDWARE_CYCLES)
     if fd < 0:
         how = f"perf_event_open of cycles gave {errno.errorcode.get(error, error)}"
@@ -126,26 +129,15 @@ def perf_event_paranoid() -> int | None:
 
 def rights() -> Rights:
     """Our own; on a made-up machine, whether we are root decides."""
-    status = _own_status()
-    effective = status.get("CapEff")
-    if effective is None:
-        privileged = is_root()
-    else:
+    status = process.status(process.below_root("self"))
+    privileged = is_root()
+    if (effective := status.get("CapEff")) is not None:
         held = int(effective, 16)
         privileged = bool(held >> _CAP_PERFMON & 1 or held >> _CAP_SYS_ADMIN & 1)
         # Root of a container's own user namespace is no root to the kernel.
         uid_map = read_line("/proc/self/uid_map")
         privileged &= uid_map is None or uid_map.split() == _INITIAL_UID_MAP
     return Rights(perf_event_paranoid(), privileged, status.get("Seccomp", "0") != "0")
-
-
-def _own_status() -> dict[str, str]:
-    try:
-        text = sys_path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    lines = (line.partition(":") for line in text.splitlines())
-    return {name: value.strip() for name, _, value in lines}
 
 
 def _open(kind: int, config: int) -> tuple[int, int]:
@@ -156,14 +148,6 @@ def _open(kind: int, config: int) -> tuple[int, int]:
     number = _SYSCALL[platform.machine()]
     fd = int(libc.syscall(number, attributes, 0, -1, -1, _CLOSE_ON_EXEC))
     return fd, ctypes.get_errno() if fd < 0 else 0
-
-
-def _listed() -> str | None:
-    try:
-        names = sorted(p.name for p in sys_path("/sys/bus/event_source/devices").iterdir())
-    except OSError:
-        return None
-    return next((n for n in names if n == "cpu" or n.startswith(("cpu_", "armv8_"))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +171,30 @@ class EventSupport:
 def event_support(request: EventsRequest) -> EventSupport:
     """Raises TlbcostError for a CPU (usage) or a role that there is not."""
     pmu, here = (named(request.pmu), []) if request.pmu else _of_this_machine()
-    events = _of_role(pmu, request.role)
-    encoded_by = _encoded_by(events)
-    return EventSupport(pmu, events, encoded_by, (*here, *_on_encoding(events, encoded_by)))
+    role, events = request.role, pmu.events
+    if role is not None and role not in ROLES:
+        raise TlbcostError(f"no role is called '{role}'", f"there are {', '.join(ROLES)}", USAGE)
+    if role is not None:
+        events = tuple(event for event in pmu.events if event.role == role)
+    if not events:
+        roles = ", ".join(dict.fromkeys(event.role for event in pmu.events))
+        raise TlbcostError(
+            f"{pmu.name} has no event of the role '{role}'", f"it has {roles}", CANNOT_MEASURE
+        )
+    rows = zip(events, encode([event.spec() for event in events]) or [], strict=False)
+    encoded_by = {
+        event.name: cast(Encoding, by) for event, row in rows if (by := row["encoded_by"])
+    }
+    strings = [event for event in events if event.string is not None]
+    known = sum(encoded_by.get(event.name) == "libpfm4" for event in strings)
+    if encoded_by and known < len(strings):
+        here.append(
+            f"The libpfm4 installed here knows {known} of the {len(strings)} strings: for the "
+            "others the codes are used."
+            if known
+            else "The libpfm4 installed here knows none of the strings: the codes are used."
+        )
+    return EventSupport(pmu, events, encoded_by, tuple(here))
 
 
 def _of_this_machine() -> tuple[Pmu, list[str]]:
@@ -206,44 +211,16 @@ def _of_this_machine() -> tuple[Pmu, list[str]]:
     return pmu or generic_pmu(), here
 
 
-def _of_role(pmu: Pmu, role: str | None) -> tuple[Event, ...]:
-    if role is None:
-        return pmu.events
-    if role not in ROLES:
-        raise TlbcostError(f"no role is called '{role}'", f"there are {', '.join(ROLES)}", USAGE)
-    events = tuple(event for event in pmu.events if event.role == role)
-    if not events:
-        roles = ", ".join(dict.fromkeys(event.role for event in pmu.events))
-        raise TlbcostError(
-            f"{pmu.name} has no event of the role '{role}'", f"it has {roles}", CANNOT_MEASURE
-        )
-    return events
-
-
-def _encoded_by(events: Sequence[Event]) -> dict[str, Encoding]:
+def encode(specs: Sequence[str]) -> list[dict[str, str | None]] | None:
+    """The rows of table encoding 1; None: tlbcost-count is not there, or cannot encode."""
     tool = paths.libexec(PROGRAM)
     if not tool.exists():
-        return {}
-    command = [str(tool), "--encode", *(event.spec() for event in events)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return None
+    words = [str(tool), "--encode", *specs]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        return {}
-    table = parse_table(done.stdout, PROGRAM, formats.ENCODING)
-    rows = zip(events, table.records(), strict=True)
-    return {event.name: cast(Encoding, by) for event, row in rows if (by := row["encoded_by"])}
-
-
-def _on_encoding(events: Sequence[Event], encoded_by: dict[str, Encoding]) -> list[str]:
-    strings = [event for event in events if event.string is not None]
-    known = sum(encoded_by.get(event.name) == "libpfm4" for event in strings)
-    if not strings or not encoded_by or known == len(strings):
-        return []
-    if known:
-        return [
-            f"The libpfm4 installed here knows {known} of the {len(strings)} strings: for the "
-            "others the codes are used."
-        ]
-    return ["The libpfm4 installed here knows none of the strings: the codes are used."]
+        return None
+    return parse_table(done.stdout, PROGRAM, formats.ENCODING).records()
 
 
 CYCLES = "cycles"

@@ -12,21 +12,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost.common import formats, paths
+from tlbcost.common import paths
 from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
-from tlbcost.common.formats import parse_table
 from tlbcost.common.paths import sys_path
 from tlbcost.counters.count_tool import Target, probe, watch
 from tlbcost.counters.event_counts import Mode, Refusal, diagnose, explain, no_process
 from tlbcost.counters.pmu import (
+    EVENT_SOURCES,
     PROGRAM,
     SOFTWARE_SAMPLES,
     EventRequest,
     choose_events,
     choose_pmu,
     default_sample_names,
+    encode,
     find_pmu,
 )
 from tlbcost.counters.profile import Hits, perf, read_hits
@@ -57,7 +58,6 @@ _ACCESSES = (
     ("loads", "load-misses"), ("stores", "store-misses"), ("prefetches", "prefetch-misses"),
 )  # fmt: skip
 _HARDWARE_TYPE, _CACHE_TYPE = 0, 3
-_DEVICES = "/sys/bus/event_source/devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,11 @@ class Recording:
 
 def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     """Sample as asked; `warn` gets a sentence if there are no counters. Raises TlbcostError."""
+
+    def recording(folder: Path, launch: Callable[[Sequence[str]], int] | None) -> Recording:
+        code, file, left_out = take_samples(plan, folder, launch)
+        return Recording(code, file.read_bytes(), read_hits(file), (*notes, *left_out))
+
     path = resolve(request.argv[0]) if request.argv else None
     pmu, notes = choose_pmu(request.pmu)
     names = request.events or default_sample_names(pmu, addresses=request.addresses)
@@ -133,18 +138,13 @@ def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     plan = SamplingPlan(requests, request.mode, request.pace, request.target, request.addresses)
     if path is None:
         with temporary_folder() as folder:
-            return _recording(take_samples(plan, folder, None), notes)
+            return recording(folder, None)
     # Ctrl-C is the program's; what it hit until it ends is reported.
     with launcher_of(None) as launcher, sigint_left_to_the_program():
         launch = sampled_runs(launcher, request.argv, path)
         if request.target.pid is not None:
             launch = _while_it_runs(launcher, request.argv, path)
-        return _recording(take_samples(plan, launcher.folder, launch), notes)
-
-
-def _recording(taken: tuple[int, Path, tuple[str, ...]], notes: tuple[str, ...]) -> Recording:
-    code, file, left_out = taken
-    return Recording(code, file.read_bytes(), read_hits(file), (*notes, *left_out))
+        return recording(launcher.folder, launch)
 
 
 def take_samples(
@@ -255,30 +255,21 @@ def _while_it_runs(
 
 def event_terms(requests: Sequence[EventRequest], mode: Mode, pace: Pace) -> list[str]:
     """How perf is asked for the events. Raises TlbcostError (4) if one is not encoded here."""
-    rows = _encoded(requests)
+    rows = encode([request.spec for request in requests])
+    if rows is None:
+        tool = paths.libexec(PROGRAM)
+        raise TlbcostError(f"{tool} cannot encode events", "tlbcost doctor", TOOL_FAILED)
     terms = []
     for request, row in zip(requests, rows, strict=True):
         name = _event_name(row)
         if name is None:
             raise diagnose([Refusal(request.shown, "unsupported", None)], "program", mode)
-        values = [*name[1], f"name={word_of(request)}", *_pace(request, pace)]
+        # perf has other uses for most characters.
+        word = re.sub(r"[^\w.]", "_", request.shown, flags=re.ASCII)
+        values = [*name[1], f"name={word}", *_pace(request, pace)]
         modifiers = {"user": "u", "kernel": "k", "both": ""}[mode] + "p" * int(row["precise"] or 0)
         terms.append(f"{name[0]}/{','.join(values)}/{modifiers}")
     return terms
-
-
-def word_of(request: EventRequest) -> str:
-    """What the event is called in the recording: perf has other uses for most characters."""
-    return re.sub(r"[^\w.]", "_", request.shown, flags=re.ASCII)
-
-
-def _encoded(requests: Sequence[EventRequest]) -> list[dict[str, str | None]]:
-    tool = str(paths.libexec(PROGRAM))
-    words = [tool, "--encode", *(request.spec for request in requests)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise TlbcostError(f"{tool} cannot encode events", "tlbcost doctor", TOOL_FAILED)
-    return parse_table(done.stdout, PROGRAM, formats.ENCODING).records()
 
 
 def _event_name(row: dict[str, str | None]) -> tuple[str, list[str]] | None:
@@ -296,9 +287,8 @@ def _event_name(row: dict[str, str | None]) -> tuple[str, list[str]] | None:
     values = [f"config={config:#x}"]
     if row["config1"] is not None and int(row["config1"], 16):
         values.append(f"config1={row['config1']}")
-    devices = sys_path(_DEVICES)
-    names = sorted(path.name for path in devices.iterdir()) if devices.is_dir() else []
-    found = next((n for n in names if read_line(f"{_DEVICES}/{n}/type") == str(kind)), None)
+    names = sorted(path.name for path in sys_path(EVENT_SOURCES).glob("*"))
+    found = next((n for n in names if read_line(f"{EVENT_SOURCES}/{n}/type") == str(kind)), None)
     return None if found is None else (found, values)
 
 
