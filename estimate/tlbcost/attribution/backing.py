@@ -7,11 +7,11 @@ by kind.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
-from tlbcost.attribution.document import Attribution, RegionShare
+from tlbcost.attribution.document import RegionShare
 from tlbcost.memory.eligibility import MemoryKind, backing_of, kind_of
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system.huge_pages import FileSystem, HugeSettings, holding
@@ -26,15 +26,6 @@ _FILES: dict[str, MemoryKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
 # A program's sampled mappings, each with the path of the executable.
 Seen = Sequence[tuple[str, Mapping]]
 _Key = tuple[str, MemoryKind, str, bool]
-
-
-def backed(
-    attribution: Attribution | None, seen: Seen, settings: HugeSettings | None
-) -> Attribution | None:
-    if attribution is None or settings is None:
-        return attribution
-    regions = with_backed(attribution.regions, seen, settings)
-    return dataclasses.replace(attribution, regions=regions)
 
 
 def with_backed(
@@ -93,10 +84,10 @@ def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:
     resident = sum(each.resident_bytes for each in present)
     huge = sum(each.huge_bytes for each in present)
     size = sum(each.size_bytes for each in mappings)
-    return dataclasses.replace(
+    return replace(
         region,
         size_bytes=size if region.size_bytes is None else region.size_bytes,
-        backed=dataclasses.replace(backing_of(first), resident_bytes=resident, huge_bytes=huge),
+        backed=replace(backing_of(first), resident_bytes=resident, huge_bytes=huge),
     )
 
 

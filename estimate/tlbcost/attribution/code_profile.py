@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,8 +17,6 @@ from tlbcost.counters.profile import short_names
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
     Line,
-    Misses,
-    SidedMisses,
     SourceLocation,
     read_lines,
 )
@@ -51,29 +50,20 @@ class CodeProfileDocument(Part, frozen=True, kw_only=True):
 
 
 def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
-    sums: dict[
-        tuple[str, SourceLocation], dict[SourceLocation, tuple[SidedMisses, SidedMisses]]
-    ] = {}
+    sums: dict[tuple[str, SourceLocation], Counter[SourceLocation]] = {}
+    huge_walks = Counter[tuple[str, SourceLocation]]()
     for line in lines:
         site = line.site
         if by != "line":
             function = site.function if by == "symbol" else None
             site = SourceLocation(site.object, function, None, None)
-        sites = sums.setdefault((line.program, site), {})
-        base, huge = sites.get(line.site, (SidedMisses(), SidedMisses()))
-        sites[line.site] = (base + line.base, huge + line.huge)
+        sums.setdefault((line.program, site), Counter())[line.site] += line.base.walks
+        huge_walks[line.program, site] += line.huge.walks
     rows = []
-    for (program, group), sites in sums.items():
-        most = max(sites, key=lambda site: sites[site][0].walks)
-        location = group if by == "object" else most
-        rows.append(
-            CodeRow(
-                **asdict(location),
-                program=program,
-                walks=sum(base.walks for base, _ in sites.values()),
-                huge_walks=sum(huge.walks for _, huge in sites.values()),
-            )
-        )
+    for (program, group), walks in sums.items():
+        where = asdict(group if by == "object" else max(walks, key=lambda site: walks[site]))
+        huge = huge_walks[program, group]
+        rows.append(CodeRow(**where, program=program, walks=walks.total(), huge_walks=huge))
     return sorted(rows, key=lambda row: (-row.walks, row.program, str(row)))
 
 
@@ -154,41 +144,26 @@ def code_text(command: str, images: Sequence[ImageAttribution]) -> str:
 
     rows: list[list[Cell]] = []
     for line in (line for image in images for line in image.lines):
-        site = line.site
-        rows.append(
-            [
-                number(line.program),
-                line.address,
-                number(site.object),
-                number(site.function),
-                number(site.file),
-                site.line,
-                *_cells(line.base.data),
-                *_cells(line.huge.data),
-                *_cells(line.base.fetch),
-                *_cells(line.huge.fetch),
-            ]
-        )
+        site, base, huge = line.site, line.base, line.huge
+        texts = (line.program, site.object, site.function, site.file)
+        program, *parts = map(number, texts)
+        sides = (base.data, huge.data, base.fetch, huge.fetch)
+        misses = [n for side in sides for n in (side.hits, side.walks)]
+        rows.append([program, line.address, *parts, site.line, *misses])
     header: dict[str, Cell] = {"command": command}
     header |= {f"name_{i}": name for name, i in names.items()}
     return format_table(formats.CODE, header, rows)
 
 
-def _cells(misses: Misses) -> tuple[int, int]:
-    return misses.hits, misses.walks
-
-
 def folded(images: Sequence[ImageAttribution]) -> str:
     """Stacks in Gregg's stackcollapse format, outermost first, and their base-page walks."""
-    sums: dict[str, int] = {}
+    sums = Counter[str]()
     for image in images:
         program = _clean(image.program.rpartition("/")[2])
         for stack in image.stacks:
             frames = [_frame(frame) for frame in reversed(stack.frames)] or ["[unknown]"]
-            line = ";".join([program, *frames])
-            sums[line] = sums.get(line, 0) + stack.base_walks
-    lines = [f"{line} {walks}\n" for line, walks in sorted(sums.items()) if walks]
-    return "".join(lines)
+            sums[";".join([program, *frames])] += stack.base_walks
+    return "".join(f"{line} {walks}\n" for line, walks in sorted(sums.items()) if walks)
 
 
 def _frame(site: SourceLocation) -> str:
@@ -210,7 +185,7 @@ class Regression:
     name: str
     before: int = 0
     now: int = 0
-    lines: dict[tuple[str, int], int] = field(default_factory=dict)
+    lines: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     @property
     def place(self) -> tuple[str, int] | None:
@@ -223,15 +198,15 @@ def regressions(before: Sequence[Line], now: Sequence[Line]) -> list[Regression]
     found: dict[str, Regression] = {}
     for lines in (before, now):
         for line in lines:
-            name, site = _function(line.site), line.site
+            site = line.site
+            name = site.function or PurePosixPath(site.object or "unknown code").name
             one = found.setdefault(name, Regression(name))
             if lines is before:
                 one.before += line.base.walks
             else:
                 one.now += line.base.walks
                 if site.file is not None and site.line is not None:
-                    place = site.file, site.line
-                    one.lines[place] = one.lines.get(place, 0) + line.base.walks
+                    one.lines[site.file, site.line] += line.base.walks
     least = _NAMED_FRACTION * walks_of(before)
     grown = [one for one in found.values() if one.now - one.before > least]
     return sorted(grown, key=lambda one: one.before - one.now)
@@ -239,10 +214,6 @@ def regressions(before: Sequence[Line], now: Sequence[Line]) -> list[Regression]
 
 def walks_of(lines: Sequence[Line]) -> int:
     return sum(line.base.walks for line in lines)
-
-
-def _function(site: SourceLocation) -> str:
-    return site.function or PurePosixPath(site.object or "unknown code").name
 
 
 def describe_since(before: Sequence[Line], now: Sequence[Line]) -> str:
@@ -262,16 +233,13 @@ def github_warnings(before: Sequence[Line], now: Sequence[Line]) -> str:
         words = f"{names.shown(one.name)}: {one.now - one.before:,} more page walks than before"
         words = f"{words} ({_rise(one.before, one.now)})".replace("%", "%25")
         place = ""
-        if one.place is not None and (file := _below(one.place[0])) is not None:
-            place = f" file={file},line={one.place[1]}"
+        if one.place is not None:
+            # Debug information has no more than the name.
+            name, line = PurePosixPath(one.place[0]).name, one.place[1]
+            found = [path for path in Path().rglob(name) if path.is_file()]
+            place = f" file={found[0]},line={line}" if len(found) == 1 else ""
         text.append(f"::warning{place}::{words}\n")
     return "".join(text)
-
-
-def _below(name: str) -> Path | None:
-    """The only file below the working directory with this name: debug information has no more."""
-    found = [path for path in Path().rglob(PurePosixPath(name).name) if path.is_file()]
-    return found[0] if len(found) == 1 else None
 
 
 def _rise(before: int, now: int) -> str:

@@ -9,17 +9,16 @@ costs of hits and walks. Shares are of the sum over all memory, so they add up t
 
 from __future__ import annotations
 
-import dataclasses
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import get_args
 
-from tlbcost.attribution.backing import Seen, backed, file_kind
+from tlbcost.attribution.backing import Seen, file_kind, with_backed
 from tlbcost.attribution.document import (
     AllocationSite,
     Attribution,
     CodeLine,
-    CostedBy,
     RegionShare,
     allocation_site,
     is_by_malloc,
@@ -36,7 +35,6 @@ from tlbcost.simulator.memory_tables import (
     Misses,
     ModelledMisses,
     RegionMisses,
-    SidedMisses,
     SourceLocation,
 )
 from tlbcost.simulator.run import Simulation
@@ -66,18 +64,14 @@ def simulated_attribution(
     settings: HugeSettings | None,
 ) -> Attribution | None:
     """None: no process image has tables. `expected`: the gain that is divided among regions."""
-    base, huge = geometry.base, geometry.huge
+    base_bytes, huge = geometry.base.page_size_bytes, geometry.huge
     found = attribute(
-        simulation.attributions,
-        costs,
-        expected,
-        base.page_size_bytes,
-        huge.page_size_bytes,
-        mounted(),
-        simulation.windows,
-        splintered=huge.entry_bytes == base.page_size_bytes,
-    )
-    return backed(found, seen, settings)
+        simulation.attributions, costs, expected, base_bytes, huge.page_size_bytes, mounted(),
+        simulation.windows, splintered=huge.entry_bytes == base_bytes,
+    )  # fmt: skip
+    if found is None or settings is None:
+        return found
+    return replace(found, regions=with_backed(found.regions, seen, settings))
 
 
 def attribute(
@@ -103,49 +97,43 @@ def attribute(
     total = sum(place.base.walks for _, place in places)
     if not places:
         return None
-    costed_by: CostedBy = (
-        "windows" if any(place.modelled_base.waited_cycles for _, place in places) else "prices"
-    )
+    waited = any(place.modelled_base.waited_cycles for _, place in places)
     priced = _priced(places, costs)
     unknown = sum(place.base.walks for _, place in places if place.kind == "unknown")
     return Attribution(
         regions=_regions(priced, expected, base_bytes, huge_bytes, mounts),
         code=code_lines([line for image in images for line in image.lines]),
         images=tuple(images),
-        costed_by=costed_by,
+        costed_by="windows" if waited else "prices",
         other_fraction=unknown / total if total else 0.0,
         windows=tuple(windows),
     )
 
 
 def whole_entries(image: ImageAttribution) -> ImageAttribution:
-    return dataclasses.replace(
+    regions = []
+    for place in image.regions:
+        waited = place.modelled_huge.waited_cycles
+        modelled = ModelledMisses(place.modelled_base.misses, waited)
+        regions.append(replace(place, huge=place.base, modelled_huge=modelled))
+    return replace(
         image,
-        regions=tuple(
-            dataclasses.replace(
-                place,
-                huge=place.base,
-                modelled_huge=ModelledMisses(
-                    place.modelled_base.misses, place.modelled_huge.waited_cycles
-                ),
-            )
-            for place in image.regions
-        ),
-        lines=tuple(dataclasses.replace(line, huge=line.base) for line in image.lines),
-        stacks=tuple(dataclasses.replace(s, huge_walks=s.base_walks) for s in image.stacks),
-        phases=tuple(dataclasses.replace(phase, huge=phase.base) for phase in image.phases),
+        regions=tuple(regions),
+        lines=tuple(replace(line, huge=line.base) for line in image.lines),
+        stacks=tuple(replace(stack, huge_walks=stack.base_walks) for stack in image.stacks),
+        phases=tuple(replace(phase, huge=phase.base) for phase in image.phases),
     )
 
 
 def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
-    sums: dict[SourceLocation, tuple[SidedMisses, SidedMisses]] = {}
+    base, huge = Counter[SourceLocation](), Counter[SourceLocation]()
     for line in lines:
-        base, huge = sums.get(line.site, (SidedMisses(), SidedMisses()))
-        sums[line.site] = (base + line.base, huge + line.huge)
-    total = sum(base.walks for base, _ in sums.values())
+        base[line.site] += line.base.walks
+        huge[line.site] += line.huge.walks
+    total = base.total()
     found = [
-        CodeLine(site, base.walks / total if total else 0.0, base.walks, huge.walks)
-        for site, (base, huge) in sums.items()
+        CodeLine(site, walks / total if total else 0.0, walks, huge[site])
+        for site, walks in base.items()
     ]
     return tuple(sorted(found, key=lambda line: -line.walks))
 
@@ -153,27 +141,44 @@ def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
 def _priced(
     places: Sequence[tuple[str, RegionMisses]], costs: tuple[PageCosts, PageCosts]
 ) -> list[_Priced]:
-    base_cost, huge_cost = costs
-    base = Scale([place.modelled_base for _, place in places], base_cost)
-    huge = Scale([place.modelled_huge for _, place in places], huge_cost)
+    base = Scale([place.modelled_base for _, place in places], costs[0])
+    huge = Scale([place.modelled_huge for _, place in places], costs[1])
     # One unit for both: if huge pages hardly miss, windows see none of their misses.
-    huge.per_price = huge.per_price if base.per_price is not None else None
-    if huge.per_price is None:
+    if base.per_price is None or huge.per_price is None:
         huge.per_price = base.per_price
     found = []
     for program, place in places:
-        data = (
-            base.time(place.base.data, place.modelled_base),
-            huge.time(place.huge.data, place.modelled_huge),
-        )
-        fetch = (
-            base.time(place.base.fetch, ModelledMisses()),
-            huge.time(place.huge.fetch, ModelledMisses()),
-        )
+        data = base.time(place.base.data, place.modelled_base)
+        huge_data = huge.time(place.huge.data, place.modelled_huge)
+        fetch = base.time(place.base.fetch, ModelledMisses())
+        huge_fetch = huge.time(place.huge.fetch, ModelledMisses())
         found.append(
-            _Priced(program, place, data[0] + fetch[0], data[1] + fetch[1], data[0] - data[1])
+            _Priced(program, place, data + fetch, huge_data + huge_fetch, data - huge_data)
         )
     return found
+
+
+class _Sums:
+    """Of several places."""
+
+    def __init__(self, priced: Sequence[_Priced]) -> None:
+        self.walks = sum(each.place.base.walks for each in priced)
+        self.huge_walks = sum(each.place.huge.walks for each in priced)
+        self.time = sum(each.base for each in priced)
+        self.huge_time = sum(each.huge for each in priced)
+        self.saving = sum(each.data_saving for each in priced)
+        self.data_walks = sum(each.place.base.data.walks for each in priced)
+
+    def gain(self, whole: _Sums, expected: Interval | None) -> Interval | None:
+        """Their part of it: by what their data save, or by walks if nothing is saved."""
+        if expected is None:
+            return None
+        if whole.saving > 0:
+            part = self.saving / whole.saving
+        else:
+            part = self.data_walks / whole.data_walks if whole.data_walks else 0.0
+        ends = sorted((expected.low * part, expected.high * part))
+        return Interval(expected.value * part, ends[0], ends[1])
 
 
 def _regions(
@@ -188,35 +193,25 @@ def _regions(
         kind = _kind(each.place, mounts)
         name = each.place.name or name_of(kind)
         groups.setdefault((each.program, kind, name, each.place.code), []).append(each)
-    total = _Totals(
-        sum(each.place.base.walks for each in priced),
-        sum(each.place.huge.walks for each in priced),
-        sum(each.base for each in priced),
-        sum(each.huge for each in priced),
-        sum(each.data_saving for each in priced),
-        sum(_data_walks(each) for each in priced),
-    )
+    total = _Sums(priced)
     found = []
     for (program, kind, name, code), group in groups.items():
-        places = [each.place for each in group]
-        touched = _touched(places, base_bytes)
-        size = sum(place.most_bytes for place in places)
+        own = _Sums(group)
+        touched, touched_huge = _touched([each.place for each in group], base_bytes, huge_bytes)
         found.append(
             RegionShare(
                 program=program,
                 kind=kind,
                 name=name,
-                size_bytes=max(size, touched or 0),
+                size_bytes=max(sum(each.place.most_bytes for each in group), touched or 0),
                 touched_bytes=touched,
-                touched_huge_bytes=_touched_huge(places, base_bytes, huge_bytes),
+                touched_huge_bytes=touched_huge,
                 code=code,
-                misses_fraction=_share(sum(place.base.walks for place in places), total.walks),
-                huge_misses_fraction=_share(
-                    sum(place.huge.walks for place in places), total.huge_walks
-                ),
-                time_fraction=_share(sum(each.base for each in group), total.time),
-                huge_time_fraction=_share(sum(each.huge for each in group), total.huge_time),
-                gain_fraction=_gain(group, total, expected),
+                misses_fraction=_share(own.walks, total.walks),
+                huge_misses_fraction=_share(own.huge_walks, total.huge_walks),
+                time_fraction=_share(own.time, total.time),
+                huge_time_fraction=_share(own.huge_time, total.huge_time),
+                gain_fraction=own.gain(total, expected),
                 sites=_sites(group),
                 malloc_fraction=_malloc_fraction(group),
             )
@@ -224,52 +219,26 @@ def _regions(
     return tuple(sorted(found, key=lambda region: -(region.time_fraction or 0.0)))
 
 
-def _touched(places: Sequence[RegionMisses], base_bytes: int) -> int | None:
-    known = [place.touched_pages for place in places if place.touched_pages is not None]
-    return sum(known) * base_bytes if len(known) == len(places) else None
-
-
-def _touched_huge(places: Sequence[RegionMisses], base_bytes: int, huge_bytes: int) -> int | None:
-    found = 0
+def _touched(
+    places: Sequence[RegionMisses], base_bytes: int, huge_bytes: int
+) -> tuple[int | None, int | None]:
+    """Bytes on base pages, and what they use on huge ones; None: not known of all."""
+    touched: int | None = 0
+    huge: int | None = 0
     for place in places:
-        if place.touched_pages is None or place.touched_huge_pages is None:
-            return None
-        touched = place.touched_pages * base_bytes
-        found += on_huge_bytes(touched, place.touched_huge_pages, place.most_bytes, huge_bytes)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Totals:
-    walks: int
-    huge_walks: int
-    time: float
-    huge_time: float
-    saving: float
-    data_walks: int
-
-
-def _data_walks(each: _Priced) -> int:
-    return each.place.base.data.walks
-
-
-def _gain(group: Sequence[_Priced], total: _Totals, expected: Interval | None) -> Interval | None:
-    """Its part of the expected gain: by what its data save, or by walks if nothing is saved."""
-    if expected is None:
-        return None
-    if total.saving > 0:
-        part = sum(each.data_saving for each in group) / total.saving
-    elif total.data_walks:
-        part = sum(_data_walks(each) for each in group) / total.data_walks
-    else:
-        part = 0.0
-    ends = sorted((expected.low * part, expected.high * part))
-    return Interval(expected.value * part, ends[0], ends[1])
+        own = None if place.touched_pages is None else place.touched_pages * base_bytes
+        touched = None if touched is None or own is None else touched + own
+        pages, most = place.touched_huge_pages, place.most_bytes
+        if huge is None or own is None or pages is None:
+            huge = None
+        else:
+            huge += on_huge_bytes(own, pages, most, huge_bytes)
+    return touched, huge
 
 
 def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
     """Where it was allocated, by walks; unknown sites are only in the sum."""
-    walks: dict[SourceLocation, int] = {}
+    walks = Counter[SourceLocation]()
     for each in group:
         site = (
             SourceLocation(each.place.name, None, None, None, each.place.variable)
@@ -277,12 +246,10 @@ def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
             else allocation_site(each.place.stack)
         )
         if site is not None:
-            walks[site] = walks.get(site, 0) + each.place.base.walks
+            walks[site] += each.place.base.walks
     total = sum(each.place.base.walks for each in group)
     found = [
-        AllocationSite(**dataclasses.asdict(site), misses_fraction=n / total)
-        for site, n in walks.items()
-        if n
+        AllocationSite(**asdict(site), misses_fraction=n / total) for site, n in walks.items() if n
     ]
     return tuple(sorted(found, key=lambda site: -site.misses_fraction))
 
