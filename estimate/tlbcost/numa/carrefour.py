@@ -144,7 +144,7 @@ def remedies(pages: NodePages) -> Mapping[Remedy, Score]:
         "migrate": score(placement.by_main_user(pages, by, huge=True)),
         "split": score(placement.by_main_user(pages, by, huge=False)),
         "split_hot": score(placement.hot_split(pages, by, home)),
-        "replicate": placement.replicated(by, home, placement.read_only(pages)),
+        "replicate": score(home, placement.read_only(pages)),
         "touched_by_users": score(placement.touched_by_users(pages, huge=True)),
     }
 

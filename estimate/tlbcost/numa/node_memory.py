@@ -26,7 +26,12 @@ from tlbcost.system.machine import read_text
 # Reading numa_maps walks all page tables, as reading smaps does.
 _FIRST_S, _LATER_S, _SLOWER = 0.02, 0.5, 1.5
 # The number of the system call, which newer architectures share.
-MOVE_PAGES = {"x86_64": 279, "ppc64le": 301, "s390x": 310}.get(platform.machine(), 239)
+_MOVE_PAGES = {"x86_64": 279, "ppc64le": 301, "s390x": 310}.get(platform.machine(), 239)
+_MPOL_MF_MOVE = 2
+# In one call, so that a signal does not wait for long.
+MOST_PAGES = 4096
+# What the kernel never says of a page.
+UNKNOWN = -(1 << 30)
 SAMPLE_PAGES = 4096
 _NODE = re.compile(r"N(\d+)=(\d+)")
 _PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
@@ -89,34 +94,39 @@ def together(parts: Sequence[NodeMemory]) -> NodeMemory:
     )
 
 
-def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
-    """The node of each page, None without one. Raises OSError if the kernel refuses."""
-    n = len(addresses)
-    pages = (ctypes.c_void_p * n)(*addresses)
-    status = (ctypes.c_int * n)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    done = libc.syscall(
-        ctypes.c_long(MOVE_PAGES),
-        ctypes.c_int(pid),
-        ctypes.c_ulong(n),
-        pages,
-        ctypes.c_void_p(None),
-        status,
-        ctypes.c_int(0),
-    )
-    if done != 0:
+def system_call(number: int, *arguments: object) -> None:
+    """Raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *arguments) < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
-    return [node if node >= 0 else None for node in status]
+
+
+def move_pages(pid: int, addresses: Sequence[int], nodes: Sequence[int] | None) -> list[int]:
+    """move_pages(2): the status of each page; `nodes` None: moves nothing. Raises OSError."""
+    n = len(addresses)
+    status = (ctypes.c_int * n)(*([UNKNOWN] * n))
+    system_call(
+        _MOVE_PAGES, ctypes.c_int(pid), ctypes.c_ulong(n), (ctypes.c_void_p * n)(*addresses),
+        None if nodes is None else (ctypes.c_int * n)(*nodes), status, ctypes.c_int(_MPOL_MF_MOVE),
+    )  # fmt: skip
+    return list(status)
+
+
+def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
+    """The node of each page, None without one. Raises OSError if the kernel refuses."""
+    found: list[int | None] = []
+    for first in range(0, len(addresses), MOST_PAGES):
+        status = move_pages(pid, addresses[first : first + MOST_PAGES], None)
+        found += (node if node >= 0 else None for node in status)
+    return found
 
 
 def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
     """Query pages of anonymous memory, equally many from each part of it."""
     ranges: list[tuple[int, int]] = []
     with contextlib.suppress(OSError):
-        for line in (
-            Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").split("\n")
-        ):
+        maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+        for line in maps.split("\n"):
             words = line.split(None, 5)
             if len(words) == 5 or words[5:] == ["[heap]"]:
                 low, _, high = words[0].partition("-")

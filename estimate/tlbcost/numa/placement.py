@@ -291,24 +291,15 @@ def touched_by_users(pages: NodePages, *, huge: bool) -> Ints:
     return users[pages.unit_page][pages.unit] if huge else users
 
 
-def score(accesses: Ints, home: Ints) -> Score:
+def score(accesses: Ints, home: Ints, copied: NDArray[np.bool_] | None = None) -> Score:
+    """`copied`: pages of which every node has its own copy; None: there are none."""
     everything = int(accesses.sum())
     if everything == 0:
         return Score(None, None)
-    local = int(accesses[np.arange(len(home)), home].sum())
-    served = np.bincount(home, weights=accesses.sum(axis=1), minlength=accesses.shape[1])
-    return Score(local / everything, imbalance(np.asarray(served, dtype=np.float64)))
-
-
-def replicated(accesses: Ints, home: Ints, copied: NDArray[np.bool_]) -> Score:
-    """The same, but every node has its own copy of each page in `copied`."""
-    everything = int(accesses.sum())
-    if everything == 0:
-        return Score(None, None)
-    local = int(accesses[np.arange(len(home)), home][~copied].sum())
-    own = accesses[copied].sum(axis=0)
-    nodes = accesses.shape[1]
-    others = np.bincount(home[~copied], accesses[~copied].sum(axis=1), minlength=nodes)
+    one = np.ones(len(home), dtype=bool) if copied is None else ~copied
+    local = int(accesses[np.arange(len(home)), home][one].sum())
+    own = accesses[~one].sum(axis=0)
+    others = np.bincount(home, accesses.sum(axis=1) * one, minlength=accesses.shape[1])
     served = np.asarray(others + own, dtype=np.float64)
     return Score((local + int(own.sum())) / everything, imbalance(served))
 

@@ -26,7 +26,6 @@ from tlbcost.numa.placement import (
     imbalance,
     interleaved,
     read_only,
-    replicated,
     score,
     spread_threads,
 )
@@ -165,7 +164,7 @@ def test_copies_are_of_pages_that_are_only_read(tmp_path: Path) -> None:
     pages = gather([image(tmp_path, rows, touches, written={1: 1, 2: 2})], 2)
     copied = read_only(pages)
     assert copied.tolist() == [True, False]
-    found = replicated(pages.totals, first_touch(pages, huge=False), copied)
+    found = score(pages.totals, first_touch(pages, huge=False), copied)
     assert found.local_fraction == 0.75
     # One interval does not show what comes after the start.
     once = gather([image(tmp_path, rows, touches, written={1: 1}, intervals=1)], 2)

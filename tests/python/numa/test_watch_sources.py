@@ -139,7 +139,7 @@ class Kernel:
 
 def test_each_page_has_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Kernel()
-    monkeypatch.setattr(kernel, "_libc", lambda: fake)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: fake)
     pages = [number << 12 for number in range(12)]
     found = kernel.move(1, pages, [2] * 12)
     for page, now in zip(pages, found, strict=True):
@@ -154,7 +154,7 @@ def test_what_cannot_be_moved_at_all_is_an_error(monkeypatch: pytest.MonkeyPatch
             ctypes.set_errno(errno.EPERM)
             return -1
 
-    monkeypatch.setattr(kernel, "_libc", Refuses)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Refuses())
     with pytest.raises(PermissionError):
         kernel.move(1, [4096], [0])
 

@@ -14,7 +14,7 @@ from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.units import NOT_OBTAINED
-from tlbcost.numa.locality import Score, share
+from tlbcost.numa.locality import Score, placement_words, share
 from tlbcost.numa.watch.decide import Figures, Kind, Thresholds
 from tlbcost.numa.watch.sources import SamplingCost
 from tlbcost.system.machine import Machine
@@ -182,14 +182,7 @@ def action_line(done: Done) -> str:
 
 def effect_line(effect: Effect) -> str:
     word = "helped" if effect.helped else "did not help"
-    return f"{effect.at_s:.1f} s: {word}: {_change(effect.before, effect.after)}"
-
-
-def _change(before: Score, after: Score) -> str:
-    return (
-        f"local accesses {share(before.local_fraction)} to {share(after.local_fraction)}, "
-        f"imbalance {share(before.imbalance)} to {share(after.imbalance)}"
-    )
+    return f"{effect.at_s:.1f} s: {word}: {placement_words(effect.before, effect.after)}"
 
 
 def _event_lines(document: WatchDocument) -> list[str]:
@@ -218,7 +211,7 @@ def _wrong(document: WatchDocument) -> list[str]:
         why = document.intervals[-1].reason if document.intervals else "no interval ended"
         return [f"Nothing was seen that is enough to decide: {why}."]
     first, last = judged[0].figures, judged[-1].figures
-    lines = [f"From the first evidence to the last: {_change(first.now, last.now)}."]
+    lines = [f"From the first evidence to the last: {placement_words(first.now, last.now)}."]
     if first.hot_pages or first.shared_pages:
         lines.append(
             f"At first {first.hot_pages} hot huge pages, and {first.shared_pages} that several "
@@ -263,13 +256,8 @@ def _settings(document: WatchDocument, folder: Path) -> dict[str, str | int]:
 
 
 def _row(each: WatchInterval) -> list[float | None]:
-    figures = each.figures
-    fractions = (
-        figures.now.local_fraction,
-        figures.moved_fraction,
-        figures.split_fraction,
-        figures.now.imbalance,
-    )
+    now, moved, split = each.figures.now, each.figures.moved_fraction, each.figures.split_fraction
+    fractions = (now.local_fraction, moved, split, now.imbalance)
     percent = [None if fraction is None else 100 * fraction for fraction in fractions]
     return [each.at_s, *percent, None if each.huge_bytes is None else each.huge_bytes / 2**20]
 

@@ -9,36 +9,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlbcost.numa.node_memory import MOVE_PAGES, page_nodes
+from tlbcost.numa.node_memory import MOST_PAGES, UNKNOWN, move_pages, system_call
 
 # The number of the system call on all architectures, as of Linux 5.10.
 _PROCESS_MADVISE = 440
-_MPOL_MF_MOVE = 2
 _MADV_COLD = 20
 _MADV_COLLAPSE = 25
-# What the kernel never says of a page.
-_UNKNOWN = -(1 << 30)
-# In one call, so that a signal does not wait for long.
-_MOST_PAGES = 4096
 SPLIT_FILE = Path("/sys/kernel/debug/split_huge_pages")
-
-
-class _Range(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def nodes_of(pid: int, addresses: Sequence[int]) -> list[int | None]:
-    """The node of the page at each address; None: there is none. Raises OSError."""
-    found: list[int | None] = []
-    for first in range(0, len(addresses), _MOST_PAGES):
-        found += page_nodes(pid, addresses[first : first + _MOST_PAGES])
-    return found
 
 
 def move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
@@ -49,29 +26,16 @@ def move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
     OSError if nothing may be moved.
     """
     found: list[int] = []
-    for first in range(0, len(addresses), _MOST_PAGES):
-        last = first + _MOST_PAGES
+    for first in range(0, len(addresses), MOST_PAGES):
+        last = first + MOST_PAGES
         found += _move(pid, addresses[first:last], nodes[first:last])
     return found
 
 
 def _move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
-    n = len(addresses)
-    status = (ctypes.c_int * n)(*([_UNKNOWN] * n))
-    done = _libc().syscall(
-        ctypes.c_long(MOVE_PAGES),
-        ctypes.c_int(pid),
-        ctypes.c_ulong(n),
-        (ctypes.c_void_p * n)(*addresses),
-        (ctypes.c_int * n)(*nodes),
-        status,
-        ctypes.c_int(_MPOL_MF_MOVE),
-    )
-    if done < 0:
-        raise _error()
-    found = list(status)
-    left = [i for i in range(n) if found[i] == _UNKNOWN]
-    if n == 1 and left:
+    found = move_pages(pid, addresses, nodes)
+    left = [i for i, status in enumerate(found) if status == UNKNOWN]
+    if len(found) == 1 and left:
         return [-errno.EBUSY]
     # One that somebody holds ends the call: nothing is said of those moved with it, and those
     # after it are not tried. The halves are, until it is alone.
@@ -104,20 +68,11 @@ def advise(pid: int, start: int, bytes_: int, advice: int) -> None:
     """process_madvise(2). Raises OSError."""
     handle = os.pidfd_open(pid)
     try:
-        done = _libc().syscall(
-            ctypes.c_long(_PROCESS_MADVISE),
-            ctypes.c_int(handle),
-            ctypes.byref(_Range(start, bytes_)),
-            ctypes.c_ulong(1),
-            ctypes.c_int(advice),
-            ctypes.c_uint(0),
-        )
-        if done < 0:
-            raise _error()
+        # struct iovec.
+        part = (ctypes.c_size_t * 2)(start, bytes_)
+        system_call(
+            _PROCESS_MADVISE, ctypes.c_int(handle), part, ctypes.c_ulong(1),
+            ctypes.c_int(advice), ctypes.c_uint(0),
+        )  # fmt: skip
     finally:
         os.close(handle)
-
-
-def _error() -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number))

@@ -12,11 +12,9 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +25,7 @@ from tlbcost.common.paths import sys_path
 from tlbcost.common.progress import say
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import ENTRY, FRAME, PRESENT, read_pagemap
+from tlbcost.numa.node_memory import page_nodes
 from tlbcost.numa.placement import Ints, machine_nodes
 from tlbcost.numa.watch import kernel
 from tlbcost.numa.watch.decide import Action
@@ -174,7 +173,7 @@ def nodes_of(watched: LiveProcess, page: Ints, page_bytes: int) -> Ints:
     """The node of each base page; -1: it is not in memory. Raises TlbcostError, 4."""
     addresses = [int(number) * page_bytes for number in page]
     try:
-        found = kernel.nodes_of(watched.pid, addresses)
+        found = page_nodes(watched.pid, addresses)
     except ProcessLookupError:
         found = [None] * len(addresses)
     except OSError as error:
@@ -235,16 +234,8 @@ def _inside(mapping: smaps.Mapping, regions: Ints, huge_bytes: int) -> Bools:
     return np.asarray((start >= mapping.start) & (start + huge_bytes <= mapping.end))
 
 
-class PagePlaces(Protocol):
-    """`find`: of these pages, which were seen in these windows, the node (-1: none) and whether
-    they are part of a huge page.
-    """
-
-    def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]: ...
-
-
 @dataclass(slots=True)
-class RealPlaces:
+class PagePlaces:
     """As the kernel says."""
 
     process: LiveProcess
@@ -252,28 +243,25 @@ class RealPlaces:
     page_bytes: int
 
     def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]:  # noqa: ARG002
-        """Raises TlbcostError, 4, if it does not."""
+        """Of these pages, which were seen in these windows, the node (-1: none) and whether they
+        are part of a huge page. Raises TlbcostError, 4, if the kernel does not say it.
+        """
         node = nodes_of(self.process, page, self.page_bytes)
         return node, huge_regions(self.process, page, self.fold, self.page_bytes)
 
 
 @dataclass(slots=True)
-class AssumedPlaces:
+class AssumedPlaces(PagePlaces):
     """Nodes that do not exist: each page is on the node that was seen to use it most, in place of
     the one that touched it first, until it would have been moved. What would have been split
     counts as split. `moved`: base pages, and -1 - the number of huge ones.
     """
 
-    process: LiveProcess
-    fold: int
-    page_bytes: int
     moved: dict[int, int] = field(default_factory=dict)
     split: set[int] = field(default_factory=set)
 
     def find(self, windows: Sequence[ThreadWindow], page: Ints) -> tuple[Ints, Bools]:
-        """Raises TlbcostError, 4, if the kernel does not report page sizes."""
-        there = nodes_of(self.process, page, self.page_bytes) >= 0
-        huge = huge_regions(self.process, page, self.fold, self.page_bytes)
+        real, huge = PagePlaces.find(self, windows, page)
         split = np.isin(page // self.fold, np.array(sorted(self.split), dtype=np.int64))
         # A piece of what would have been split is where that was, unless it moved.
         _, unit = np.unique(np.where(huge, -1 - page // self.fold, page), return_inverse=True)
@@ -289,7 +277,7 @@ class AssumedPlaces:
                 node[index] = whole
             else:
                 node[index] = self.moved.get(number, whole if split[index] else node[index])
-        return np.where(there, node, -1), huge & ~split
+        return np.where(real >= 0, node, -1), huge & ~split
 
     def suppose(self, action: Action) -> None:
         if action.kind in ("split", "split_hot"):
@@ -310,7 +298,7 @@ _ABSENT = (-errno.ENOENT, -errno.ESRCH)
 
 @dataclass(slots=True)
 class ActionResult:
-    """The result of an action. `refused`: why pages were not moved, and how many."""
+    """`refused`: why pages were not moved, and how many."""
 
     moved: list[int] = field(default_factory=list)
     stuck: list[int] = field(default_factory=list)
@@ -422,16 +410,6 @@ class Actor:
                     self._switched = False
             except TlbcostError as error:
                 say(f"{error}: 'tlbcost pool restore' puts back what process had")
-
-
-@contextmanager
-def acting(actor: Actor | None) -> Iterator[None]:
-    """However this ends, allocation modes are put back."""
-    try:
-        yield
-    finally:
-        if actor is not None:
-            actor.put_back()
 
 
 def undo(pid: int) -> int:

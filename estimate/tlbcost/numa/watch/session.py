@@ -34,8 +34,6 @@ from tlbcost.numa.watch.process import (
     AssumedPlaces,
     LiveProcess,
     PagePlaces,
-    RealPlaces,
-    acting,
     check_rights,
     cpu_share,
     promotable,
@@ -201,15 +199,6 @@ class WatchRequest:
     machine: Machine
 
 
-@dataclass(slots=True)
-class _State:
-    """What was seen and done so far."""
-
-    intervals: deque[WatchInterval] = field(default_factory=lambda: deque(maxlen=_MOST_INTERVALS))
-    actions: list[Done] = field(default_factory=list)
-    effects: list[Effect] = field(default_factory=list)
-
-
 class Session:
     """One watch. Raises TlbcostError: 1 without the process, 4 if it cannot be watched here."""
 
@@ -228,25 +217,29 @@ class Session:
         page_bytes = request.machine.base_page_bytes
         self._fold = fold = (huge_page_bytes() or 2 << 20) // page_bytes
         self._source, self._why_copies = _source(request, page_bytes)
-        kind = RealPlaces if request.nodes is None else AssumedPlaces
-        self._places: PagePlaces = kind(self._process, fold, page_bytes)
+        places = PagePlaces if request.nodes is None else AssumedPlaces
+        self._places = places(self._process, fold, page_bytes)
         self._observer = Observer(
             self._process, self._source, self._places, limits,
             request.interval_s, request.fault_ns, fold, page_bytes,
         )  # fmt: skip
         self._actor = Actor(self._process, fold, page_bytes) if request.apply else None
         self._feedback = Feedback(limits, fold)
-        self._state = _State()
+        self._intervals: deque[WatchInterval] = deque(maxlen=_MOST_INTERVALS)
+        self._actions: list[Done] = []
+        self._effects: list[Effect] = []
         self._began = time.monotonic()
 
     def run(self, show: Show) -> tuple[WatchDocument, Stopped | None]:
         """Until the process ends, the time is over, the user wants no more, or a signal: that."""
-        ended, stopped = "the time is over", None
-        with acting(self._actor):
-            try:
-                ended = self._watch(show)
-            except Stopped as stop:
-                ended, stopped = "a signal ended it", stop
+        stopped = None
+        try:
+            ended = self._watch(show)
+        except Stopped as stop:
+            ended, stopped = "a signal ended it", stop
+        finally:
+            if self._actor is not None:
+                self._actor.put_back()
         return self._document(ended), stopped
 
     def _watch(self, show: Show) -> str:
@@ -256,11 +249,10 @@ class Session:
             why = self._process.gone()
             if why is not None:
                 return why
-            first = len(self._state.actions)
+            first = len(self._actions)
             interval = self._interval()
-            self._state.intervals.append(interval)
-            fresh = tuple(self._state.actions[first:])
-            if show(self._document("it continues"), interval, fresh):
+            self._intervals.append(interval)
+            if show(self._document("it continues"), interval, tuple(self._actions[first:])):
                 return "the user wanted no more"
         return "the time is over"
 
@@ -294,7 +286,7 @@ class Session:
         if undone is None and not (trial.judged and not judged):
             return
         if not judged:
-            self._state.effects.append(
+            self._effects.append(
                 Effect(
                     at_s=trial.at_s - self._began,
                     kinds=tuple(action.kind for action in trial.actions),
@@ -339,11 +331,25 @@ class Session:
             self._feedback.paused_until[action.kind] = at + self._limits.pause_s
         self._feedback.note_moves(outcome.moved, at)
         self._feedback.note_refusals(outcome.stuck, outcome.stuck_regions)
-        self._state.actions.append(
-            _done(action, outcome, at - self._began, taken_back, would=self._actor is None)
+        would = self._actor is None
+        self._actions.append(
+            Done(
+                at_s=at - self._began,
+                kind=action.kind,
+                would=would,
+                taken_back=taken_back,
+                reason=action.reason,
+                pages=len(action.pages),
+                regions=len(action.regions),
+                moved_pages=None if would else len(outcome.moved),
+                done_regions=None if would else outcome.done_regions,
+                refused=dict(outcome.refused),
+                failed=outcome.failed,
+                time_ns=None if would else outcome.ns,
+            )
         )
         worked = outcome.failed is None and bool(
-            self._actor is None
+            would
             or outcome.moved
             or outcome.done_regions
             or action.kind not in (*REACTIVE, "promote")
@@ -351,7 +357,7 @@ class Session:
         return outcome.moved, worked
 
     def _document(self, ended: str) -> WatchDocument:
-        request, state = self._request, self._state
+        request = self._request
         return WatchDocument(
             tlbcost_version=version(),
             date=now(),
@@ -369,9 +375,9 @@ class Session:
             cost=self._source.cost,
             overhead_fraction=self._source.cost.fraction,
             thresholds=request.limits,
-            intervals=tuple(state.intervals),
-            actions=tuple(state.actions),
-            effects=tuple(state.effects),
+            intervals=tuple(self._intervals),
+            actions=tuple(self._actions),
+            effects=tuple(self._effects),
             left_alone=self._feedback.refused_pages(),
             notes=tuple(self._notes()),
         )
@@ -400,15 +406,13 @@ def _source(request: WatchRequest, page_bytes: int) -> tuple[Source, str | None]
     """What was asked for; else the PMU, or copies and why. Raises TlbcostError, 4, of neither."""
     if request.samples == "copies":
         return Copies(request.pid, request.caches, request.limits.overhead), None
+    overhead, assumed = request.limits.overhead, request.nodes is not None
     try:
-        pmu = pmu_samples(
-            request.pid, request.limits.overhead, page_bytes, assumed=request.nodes is not None
-        )
+        return pmu_samples(request.pid, overhead, page_bytes, assumed=assumed), None
     except TlbcostError as error:
         if request.samples == "pmu":
             raise
-        return Copies(request.pid, request.caches, request.limits.overhead), str(error)
-    return pmu, None
+        return Copies(request.pid, request.caches, overhead), str(error)
 
 
 def _nodes(evidence: PageEvidence, fold: int) -> dict[int, int]:
@@ -419,22 +423,3 @@ def _nodes(evidence: PageEvidence, fold: int) -> dict[int, int]:
         node = int(evidence.pages.unit_first[unit])
         found |= dict.fromkeys(range(first, first + fold), node)
     return found
-
-
-def _done(
-    action: Action, outcome: ActionResult, at_s: float, taken_back: bool, *, would: bool
-) -> Done:
-    return Done(
-        at_s=at_s,
-        kind=action.kind,
-        would=would,
-        taken_back=taken_back,
-        reason=action.reason,
-        pages=len(action.pages),
-        regions=len(action.regions),
-        moved_pages=None if would else len(outcome.moved),
-        done_regions=None if would else outcome.done_regions,
-        refused=dict(outcome.refused),
-        failed=outcome.failed,
-        time_ns=None if would else outcome.ns,
-    )

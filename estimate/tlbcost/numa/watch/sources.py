@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tlbcost.common.formats import count, counts_in, read_table
 from tlbcost.copies.run import refused, unavailable
 from tlbcost.counters.count_tool import Target, watch
 from tlbcost.counters.pmu import EventRequest, find_pmu
-from tlbcost.counters.profile import Sample, is_from_memory, read_samples
+from tlbcost.counters.profile import is_from_memory, read_samples
 from tlbcost.counters.recording import Pace, SamplingPlan, take_samples
 from tlbcost.numa.placement import Ints
 from tlbcost.numa.placement_table import LINE_BYTES, cache_within
@@ -75,26 +75,6 @@ class SamplingCost:
         return self.spent_ns / self.process_ns if self.process_ns else None
 
 
-class Source(Protocol):
-    """`dram_per_us`: accesses to DRAM in the last interval; None: not known."""
-
-    @property
-    def kind(self) -> Literal["copies", "ibs", "pebs"]:
-        """As the document calls it."""
-
-    cost: SamplingCost
-    dram_per_us: float | None
-
-    def sample(self, seconds: float, thread: int | None = None) -> list[ThreadWindow]:
-        """Sample for so long, this thread or any: windows, whose node is -1 if it is not known yet.
-
-        Raises TlbcostError, 4, if that is not possible here.
-        """
-
-    def note(self, activity: Activity) -> None:
-        """What the process did in this interval, sampled or not."""
-
-
 def children_ns() -> int:
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return int((spent.ru_utime + spent.ru_stime) * 1e9)
@@ -123,7 +103,18 @@ class Copies:
         self._rate = 0.0
 
     def sample(self, seconds: float, thread: int | None = None) -> list[ThreadWindow]:
-        copies = self._affordable(seconds)
+        """Sample for so long, this thread or any: windows, whose node is not known yet.
+
+        Raises TlbcostError, 4, if that is not possible here.
+        """
+        cost = self.cost
+        # What may be spent in this interval, if the process continues as it did.
+        coming = self._rate * seconds * 1e9
+        left_ns = self._overhead * (cost.process_ns + coming) - cost.spent_ns
+        if cost.windows:
+            copies = int(min(max(left_ns / (cost.spent_ns / cost.windows), 0), _MOST_COPIES))
+        else:
+            copies = int(not cost.spent_ns or left_ns > 0)
         if not copies:
             time.sleep(seconds)
             return []
@@ -143,18 +134,6 @@ class Copies:
     def note(self, activity: Activity) -> None:
         self._rate = activity.spent_ns / 1e9 / activity.seconds if activity.seconds else 0.0
         self.cost = replace(self.cost, process_ns=self.cost.process_ns + activity.spent_ns)
-
-    def _affordable(self, seconds: float) -> int:
-        cost = self.cost
-        if not cost.windows:
-            return int(not cost.spent_ns or self._left_ns(seconds) > 0)
-        each = cost.spent_ns / cost.windows
-        return int(min(max(self._left_ns(seconds) / each, 0), _MOST_COPIES))
-
-    def _left_ns(self, seconds: float) -> float:
-        """What may be spent in this interval, if the process continues as it did."""
-        coming = self._rate * seconds * 1e9
-        return self._overhead * (self.cost.process_ns + coming) - self.cost.spent_ns
 
     def _run(self, folder: Path, seconds: float, copies: int, thread: int | None) -> None:
         whole = max(round(seconds), 1)
@@ -204,24 +183,19 @@ def _read(folder: Path) -> tuple[list[ThreadWindow], int, int]:
             misses[window] = l2, walks
     now = time.monotonic()
     found = []
-    for window, (number, counts) in _accesses(folder).items():
-        l2, walks = misses.get(window, (0, 0))
-        if window in threads and l2:
-            found.append(ThreadWindow(now, threads[window], -1, number, counts, l2, walks))
-    return found, paused, pages
-
-
-def _accesses(folder: Path) -> Mapping[int, tuple[Ints, Ints]]:
-    """Of each window base pages, and the accesses to each; a window is in one table."""
-    found: dict[int, tuple[Ints, Ints]] = {}
+    # A window is in one table.
     for path in folder.glob("copy_dram.*.tsv"):
         rows = read_table(path, formats.COPY_DRAM).rows
         # Tens of thousands each second.
-        window, page, accesses = np.array(rows, dtype=np.str_).reshape(-1, 3).astype(np.int64).T
-        for number in np.unique(window):
-            chosen = window == number
-            found[int(number)] = page[chosen], accesses[chosen]
-    return found
+        windows, page, accesses = np.array(rows, dtype=np.str_).reshape(-1, 3).astype(np.int64).T
+        for window in np.unique(windows).tolist():
+            l2, walks = misses.get(window, (0, 0))
+            if window in threads and l2:
+                own = windows == window
+                found.append(
+                    ThreadWindow(now, threads[window], -1, page[own], accesses[own], l2, walks)
+                )
+    return found, paused, pages
 
 
 Kind = Literal["ibs", "pebs"]
@@ -318,7 +292,15 @@ class PmuSamples:
                     return []
                 raise
             samples, _ = read_samples(file)
-        rows = self._memory_accesses(samples)
+        # Thread, CPU, base page and weight of each.
+        accesses = [
+            (each.tid, -1 if each.cpu is None else each.cpu, each.address, each.weight)
+            for each in samples
+            if each.address is not None
+            and (self._event.memory_only or (each.source and is_from_memory(each.source)))
+        ]
+        rows = np.array(accesses, dtype=np.int64).reshape(-1, 4)
+        rows[:, _PAGE] //= self._page_bytes
         if self._event.counts:
             self.dram_per_us = float(rows[:, _WEIGHT].sum()) / 1e6 / seconds
         found = self._windows(rows)
@@ -343,29 +325,19 @@ class PmuSamples:
         elif fraction < _CHEAP * self._overhead:
             self._period = max(self._period // 2, self._event.least_period)
 
-    def _memory_accesses(self, samples: list[Sample]) -> Ints:
-        """Thread, CPU, base page and weight of each."""
-        found = [
-            (each.tid, -1 if each.cpu is None else each.cpu, each.address, each.weight)
-            for each in samples
-            if each.address is not None
-            and (self._event.memory_only or (each.source and is_from_memory(each.source)))
-        ]
-        rows = np.array(found, dtype=np.int64).reshape(-1, 4)
-        rows[:, _PAGE] //= self._page_bytes
-        return rows
-
     def _windows(self, rows: Ints) -> list[ThreadWindow]:
         now = time.monotonic()
-        node = np.array(
-            [self._node_of_cpu.get(cpu, -1) for cpu in rows[:, _CPU].tolist()], np.int64
-        )
+        nodes = [self._node_of_cpu.get(cpu, -1) for cpu in rows[:, _CPU].tolist()]
+        node = np.array(nodes, np.int64)
         found = []
         for thread, of in np.unique(np.column_stack((rows[:, _THREAD], node)), axis=0).tolist():
             chosen = (rows[:, _THREAD] == thread) & (node == of)
             page, accesses = np.unique(rows[chosen, _PAGE], return_counts=True)
             found.append(ThreadWindow(now, thread, of, page, accesses.astype(np.int64)))
         return found
+
+
+Source = Copies | PmuSamples
 
 
 def pmu_samples(pid: int, overhead: float, page_bytes: int, *, assumed: bool) -> PmuSamples:
