@@ -65,10 +65,9 @@ def simulated_attribution(
 ) -> Attribution | None:
     """None: no process image has tables. `expected`: the gain that is divided among regions."""
     base_bytes, huge = geometry.base.page_size_bytes, geometry.huge
-    found = attribute(
-        simulation.attributions, costs, expected, base_bytes, huge.page_size_bytes, mounted(),
-        simulation.windows, splintered=huge.entry_bytes == base_bytes,
-    )  # fmt: skip
+    images, windows = simulation.attributions, simulation.windows
+    sizes, splintered = (base_bytes, huge.page_size_bytes), huge.entry_bytes == base_bytes
+    found = attribute(images, costs, expected, *sizes, mounted(), windows, splintered=splintered)
     if found is None or settings is None:
         return found
     return replace(found, regions=with_backed(found.regions, seen, settings))

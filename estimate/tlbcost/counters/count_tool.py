@@ -415,10 +415,10 @@ def to_table(findings: CountFindings) -> str:
         "version": findings.version,
     }
     header |= {f"note_{i}": note for i, note in enumerate(counts.notes, start=1)}
-    # An event is one word, as every cell.
-    rows = (
-        (*name_parts(each.name), "_".join(each.event.split()), whole(each.value),
-         each.running_fraction, each.run, each.state)
-        for each in counts.counts
-    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for each in counts.counts:
+        # An event is one word, as every cell.
+        event = "_".join(each.event.split())
+        values = whole(each.value), each.running_fraction, each.run, each.state
+        rows.append((*name_parts(each.name), event, *values))
     return format_table(formats.COUNTED, header, rows)

@@ -6,8 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from tlbcost.common.document import Part, doc
 from tlbcost.common.openmetrics import exposition, family, labels
@@ -66,6 +65,16 @@ class HostReader:
         rate = None
         if before is not None and count is not None:
             rate = max(count - before[1], 0) / (now - before[0])
+        pools = []
+        for size in self._sizes:
+            pool = huge_pages.pool(size)
+            pools.append(
+                LivePool(
+                    page_size_bytes=size,
+                    total_bytes=None if pool.pages is None else pool.pages * size,
+                    free_bytes=None if pool.free is None else pool.free * size,
+                )
+            )
         return Host(
             memory_bytes=found.get("MemTotal"),
             available_bytes=found.get("MemAvailable"),
@@ -73,17 +82,8 @@ class HostReader:
             thp_mode=thp_mode(),
             thp_defrag=selected(f"{THP}/defrag"),
             fallback_rate=rate,
-            pools=tuple(_pool(size) for size in self._sizes),
+            pools=tuple(pools),
         )
-
-
-def _pool(size: int) -> LivePool:
-    pool = huge_pages.pool(size)
-    return LivePool(
-        page_size_bytes=size,
-        total_bytes=None if pool.pages is None else pool.pages * size,
-        free_bytes=None if pool.free is None else pool.free * size,
-    )
 
 
 def hides_processes() -> bool:
@@ -98,6 +98,7 @@ def hides_processes() -> bool:
 
 
 By = Literal["process", "cgroup"]
+_N = TypeVar("_N", int, float)
 NO_CGROUP = "NA"
 
 
@@ -215,7 +216,7 @@ def _sum_of(
 ) -> Row:
     """What one process lacks is unknown for the sum, but for rates, which a new process lacks."""
     memory = ratio = None
-    huge = _sum([row.huge_bytes for row in rows])
+    huge = _of_all(sum, [row.huge_bytes for row in rows])
     if huge is not None:
         # What several map of a pool counts once.
         maps = [each.pages.shared_hugetlb for each in processes if each.pages is not None]
@@ -232,24 +233,19 @@ def _sum_of(
         processes=len(rows),
         memory_bytes=memory,
         huge_bytes=huge,
-        eligible_bytes=_sum([row.eligible_bytes for row in rows]),
-        ineligible_bytes=_sum([row.ineligible_bytes for row in rows]),
+        eligible_bytes=_of_all(sum, [row.eligible_bytes for row in rows]),
+        ineligible_bytes=_of_all(sum, [row.ineligible_bytes for row in rows]),
         reach_ratio=ratio,
         faults=None,
         fault_rate=sum(rates) if rates else None,
-        age_s=_oldest([row.age_s for row in rows]),
-        eligible_age_s=_oldest([row.eligible_age_s for row in rows]),
+        age_s=_of_all(max, [row.age_s for row in rows]),
+        eligible_age_s=_of_all(max, [row.eligible_age_s for row in rows]),
     )
 
 
-def _sum(parts: Sequence[int | None]) -> int | None:
+def _of_all(function: Callable[[list[_N]], _N], parts: Sequence[_N | None]) -> _N | None:
     known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
-
-
-def _oldest(ages: Sequence[float | None]) -> float | None:
-    known = [age for age in ages if age is not None]
-    return max(known) if len(known) == len(ages) else None
+    return function(known) if len(known) == len(parts) else None
 
 
 _VALUES = {
@@ -276,59 +272,33 @@ def in_order(rows: Iterable[Row], key: SortKey) -> list[Row]:
     return sorted(rows, key=order)
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """One metric of processes or cgroups; `name` ends with `unit`."""
-
-    name: str
-    unit: str
-    words: str
-    value: Callable[[Row], float | None]
-    counter: bool = False
-
-
+# Name of a metric of processes or cgroups (it ends with its unit), unit, words, attribute of rows.
 _ROWS = (
-    _Family("memory_bytes", "bytes", "Memory on pages of any size.", lambda row: row.memory_bytes),
-    _Family("huge_bytes", "bytes", "Memory on huge pages.", lambda row: row.huge_bytes),
-    _Family(
+    ("memory_bytes", "bytes", "Memory on pages of any size.", "memory_bytes"),
+    ("huge_bytes", "bytes", "Memory on huge pages.", "huge_bytes"),
+    (
         "eligible_bytes",
         "bytes",
         "Memory on base pages that the kernel may put on transparent huge pages.",
-        lambda row: row.eligible_bytes,
+        "eligible_bytes",
     ),
-    _Family(
+    (
         "ineligible_bytes",
         "bytes",
         "Memory on base pages that the kernel may not put on transparent huge pages.",
-        lambda row: row.ineligible_bytes,
+        "ineligible_bytes",
     ),
-    _Family(
-        "tlb_reach_ratio", "ratio", "Times the TLB the memory would take.", lambda r: r.reach_ratio
-    ),
-    _Family("age_seconds", "seconds", "Age of memory and huge bytes.", lambda row: row.age_s),
-    _Family(
-        "eligible_age_seconds",
-        "seconds",
-        "Age of eligible and ineligible bytes.",
-        lambda row: row.eligible_age_s,
-    ),
+    ("tlb_reach_ratio", "ratio", "Times the TLB the memory would take.", "reach_ratio"),
+    ("age_seconds", "seconds", "Age of memory and huge bytes.", "age_s"),
+    ("eligible_age_seconds", "seconds", "Age of eligible and ineligible bytes.", "eligible_age_s"),
 )
-_FAULTS = _Family("page_faults", "", "Page faults since its start.", lambda r: r.faults, True)
+_FAULTS = ("page_faults", "", "Page faults since its start.", "faults")
 # A sum over the members of a group falls when one ends: no counter.
-_FAULT_RATE = _Family("page_fault_rate", "", "Page faults a second.", lambda row: row.fault_rate)
+_FAULT_RATE = ("page_fault_rate", "", "Page faults a second.", "fault_rate")
 
 
 def openmetrics(document: TopDocument) -> str:
-    lines = list(_host(document))
-    for each in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
-        name = f"tlbcost_{document.by}_{each.name}"
-        samples = [(_labels(row), each.value(row)) for row in document.rows]
-        lines += family(name, each.unit, each.words, samples, counter=each.counter)
-    return exposition(lines)
-
-
-def _host(document: TopDocument) -> Iterable[str]:
-    host = document.host
+    host, lines = document.host, list[str]()
     single: list[tuple[str, str, str, float | None]] = [
         ("thp_bytes", "bytes", "Memory on transparent huge pages.", host.thp_bytes),
         ("available_bytes", "bytes", "Memory available to programs.", host.available_bytes),
@@ -337,8 +307,19 @@ def _host(document: TopDocument) -> Iterable[str]:
         ("unreadable_processes", "processes", "Not read for lack of rights.", document.unreadable),
     ]
     for name, unit, words, value in single:
-        yield from family(f"tlbcost_host_{name}", unit, words, [("", value)])
-    yield from _pools(host.pools)
+        lines += family(f"tlbcost_host_{name}", unit, words, [("", value)])
+    lines += _pools(host.pools)
+    of = [
+        labels(cgroup=row.name) if row.pid is None else labels(pid=row.pid, comm=row.name)
+        for row in document.rows
+    ]
+    for each in (*_ROWS, _FAULTS if document.by == "process" else _FAULT_RATE):
+        name, unit, words, attribute = each
+        values = [getattr(row, attribute) for row in document.rows]
+        samples = list(zip(of, values, strict=True))
+        metric = f"tlbcost_{document.by}_{name}"
+        lines += family(metric, unit, words, samples, counter=each is _FAULTS)
+    return exposition(lines)
 
 
 def _pools(pools: Sequence[LivePool]) -> Iterable[str]:
@@ -356,7 +337,3 @@ def _pools(pools: Sequence[LivePool]) -> Iterable[str]:
     name = "system_memory_linux_hugepages"
     yield from family(f"{name}_limit", "", "Huge pages in pools.", limit)
     yield from family(f"{name}_usage", "", "Huge pages in pools by their state.", usage)
-
-
-def _labels(row: Row) -> str:
-    return labels(cgroup=row.name) if row.pid is None else labels(pid=row.pid, comm=row.name)

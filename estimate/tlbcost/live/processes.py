@@ -153,12 +153,8 @@ def pages_of(text: bytes, *, proportional: bool = False) -> Pages:
         if flag == b"1":
             eligible += weight * (whole - on_huge)
     pool, files = _hugetlb(text)
-    return Pages(
-        round(memory + pool) * _KIB,
-        round(huge + pool) * _KIB,
-        round(eligible) * _KIB if known else None,
-        files,
-    )
+    may = round(eligible) * _KIB if known else None
+    return Pages(round(memory + pool) * _KIB, round(huge + pool) * _KIB, may, files)
 
 
 def rolled_up(text: bytes, *, proportional: bool = False) -> Pages:
@@ -173,12 +169,8 @@ def rolled_up(text: bytes, *, proportional: bool = False) -> Pages:
         others *= sum(pss_others) / max(memory - anonymous, 1)
         memory = found.get(b"Pss", 0)
     pool, files = _hugetlb(text)
-    return Pages(
-        (memory + pool) * _KIB,
-        round(min(huge + others, memory) + pool) * _KIB,
-        None,
-        files,
-    )
+    on_huge = round(min(huge + others, memory) + pool)
+    return Pages((memory + pool) * _KIB, on_huge * _KIB, None, files)
 
 
 def _hugetlb(text: bytes) -> tuple[int, dict[bytes, int]]:
@@ -271,8 +263,20 @@ class Processes:
 
     def refresh_faults(self, budget: Budget) -> None:
         """The processes, with as many stat files read as the budget allows, the oldest first."""
-        self._list()
-        for name, process in sorted(self._known.items(), key=lambda item: item[1].seen_at):
+        now = time.monotonic()
+        if now - self._forgot_at > _AGAIN_S:
+            self._forgot_at = now
+            self._without.clear()
+            self._denied.clear()
+        there = {name for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208
+        self._without &= there
+        self._denied &= there
+        known = self._known
+        for gone in known.keys() - there:
+            del known[gone]
+        for new in there - known.keys() - self._without - self._denied:
+            known[new] = SeenProcess(int(new))
+        for name, process in sorted(known.items(), key=lambda item: item[1].seen_at):
             if budget.left_s() <= 0:
                 break
             self._read_stat(name, process)
@@ -294,33 +298,15 @@ class Processes:
             return [(age if age > _AGAIN_S else 0.0, False, process)]
         full_cost = process.full_cost_s or _FULL_COST * process.cost_s
         since = max(process.eligible_at, process.first_at - _HEAD_START_S)
-        found = [
-            (_worth(process, now - since, process.full_faults_then) / full_cost, True, process)
-        ]
+        worth = _worth(process, now - since, process.full_faults_then) / full_cost
+        found = [(worth, True, process)]
         if process.pages is None:
             # The largest first, before all others.
             found.append((1e12 + process.resident_bytes, not self._rollup, process))
         elif self._rollup:
-            age = now - process.looked_at
-            found.append(
-                (_worth(process, age, process.faults_then) / process.cost_s, False, process)
-            )
+            worth = _worth(process, now - process.looked_at, process.faults_then) / process.cost_s
+            found.append((worth, False, process))
         return found
-
-    def _list(self) -> None:
-        now = time.monotonic()
-        if now - self._forgot_at > _AGAIN_S:
-            self._forgot_at = now
-            self._without.clear()
-            self._denied.clear()
-        there = {name for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208
-        self._without &= there
-        self._denied &= there
-        known = self._known
-        for gone in known.keys() - there:
-            del known[gone]
-        for new in there - known.keys() - self._without - self._denied:
-            known[new] = SeenProcess(int(new))
 
     def _read_stat(self, name: str, process: SeenProcess) -> None:
         try:
@@ -361,9 +347,8 @@ class Processes:
                 process.cgroup = next(shown, None)
             text = process_files.read(folder, "smaps" if full else "smaps_rollup")
         except PermissionError:
-            process.unreadable, process.pages = True, None
-            process.eligible_bytes = process.ineligible_bytes = None
-            process.looked_at = time.monotonic()
+            process.unreadable, process.looked_at = True, time.monotonic()
+            process.pages = process.eligible_bytes = process.ineligible_bytes = None
             return
         except OSError:
             text = b""

@@ -22,8 +22,7 @@ import tty
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import msgspec
 
@@ -70,32 +69,31 @@ class _Column:
     shown: Callable[[Row], str]
 
 
-def _size(value: int | None) -> str:
-    return units.NOT_OBTAINED if value is None else units.size(value)
+_N = TypeVar("_N", int, float)
 
 
-def _ratio(value: float | None) -> str:
-    if value is None:
-        return units.NOT_OBTAINED
+def _known(value: _N | None, write: Callable[[_N], str]) -> str:
+    return units.NOT_OBTAINED if value is None else write(value)
+
+
+def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-def _rate(value: float | None) -> str:
-    return units.NOT_OBTAINED if value is None else units.count(round(value))
-
-
-def _age(value: float | None) -> str:
-    return units.NOT_OBTAINED if value is None else duration(value)
+def _rate(value: float) -> str:
+    return units.count(round(value))
 
 
 _COLUMNS = (
-    _Column("memory", "m", "memory", 9, 0, lambda row: _size(row.memory_bytes)),
-    _Column("huge", "h", "on huge", 9, 1, lambda row: _size(row.huge_bytes)),
-    _Column("eligible", "e", "eligible", 9, 2, lambda row: _size(row.eligible_bytes)),
-    _Column("ineligible", "n", "not elig.", 9, 7, lambda row: _size(row.ineligible_bytes)),
-    _Column("reach", "r", "x reach", 7, 3, lambda row: _ratio(row.reach_ratio)),
-    _Column("faults", "f", "faults/s", 8, 4, lambda row: _rate(row.fault_rate)),
-    _Column("age", "a", "age", 6, 6, lambda row: _age(row.age_s)),
+    _Column("memory", "m", "memory", 9, 0, lambda row: _known(row.memory_bytes, units.size)),
+    _Column("huge", "h", "on huge", 9, 1, lambda row: _known(row.huge_bytes, units.size)),
+    _Column("eligible", "e", "eligible", 9, 2, lambda row: _known(row.eligible_bytes, units.size)),
+    _Column(
+        "ineligible", "n", "not elig.", 9, 7, lambda row: _known(row.ineligible_bytes, units.size)
+    ),
+    _Column("reach", "r", "x reach", 7, 3, lambda row: _known(row.reach_ratio, _ratio)),
+    _Column("faults", "f", "faults/s", 8, 4, lambda row: _known(row.fault_rate, _rate)),
+    _Column("age", "a", "age", 6, 6, lambda row: _known(row.age_s, duration)),
 )
 _PID = _Column("pid", "p", "pid", 7, 5, lambda row: str(row.pid))
 KEYS: dict[str, SortKey] = {each.key: each.sort for each in (*_COLUMNS, _PID)}
@@ -146,8 +144,9 @@ def _head(document: TopDocument, sort: SortKey) -> list[str]:
     return [
         f"tlbcost top  {document.date[11:19]} UTC, by {sort}"
         + ("" if own is None else f", own CPU {units.percent(own)}"),
-        f"THP {mode}: {_size(host.thp_bytes)} of {_size(host.memory_bytes)} on them, "
-        f"{_rate(host.fallback_rate)} fallbacks/s" + "".join(f"; {each}" for each in pools),
+        f"THP {mode}: {_known(host.thp_bytes, units.size)} of "
+        f"{_known(host.memory_bytes, units.size)} on them, "
+        f"{_known(host.fallback_rate, _rate)} fallbacks/s" + "".join(f"; {each}" for each in pools),
         ", ".join(_counts(document)),
     ]
 
@@ -273,7 +272,7 @@ class Screen:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(self._input, termios.TCSADRAIN, self._saved)
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def _stop(self, *_: object) -> None:
         """Ctrl-Z: the shell gets its terminal back until we continue."""
         self._leave()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -325,16 +324,21 @@ class _ThisHost:
     def __init__(self, request: TopRequest, *, limited: bool) -> None:
         self._request, self._own = request, OwnUse()
         saved_s = _SAVED_INTERVALS * request.interval_s
-        self._faults: Budget = Unlimited()
-        self._pages: Budget = Unlimited()
-        if limited:
-            self._faults = Budget(saved_s, STAT_SHARE, cpu=self._own.stat_s)
-            self._pages = Budget(saved_s, PAGES_SHARE, cpu=self._own.others_s)
+        unlimited = None if limited else Unlimited()
+        self._faults = unlimited or Budget(saved_s, STAT_SHARE, cpu=self._own.stat_s)
+        self._pages = unlimited or Budget(saved_s, PAGES_SHARE, cpu=self._own.others_s)
         self._processes = Processes(grouped=request.by == "cgroup")
         self._host = HostReader()
         self._hidden = hides_processes()
 
     def refresh(self, sort: SortKey) -> TopDocument:
+        """Read, and write the gauges if asked to. Raises TlbcostError."""
+        document = self.read(sort)
+        if self._request.openmetrics is not None:
+            write(self._request.openmetrics, openmetrics(document))
+        return document
+
+    def read(self, sort: SortKey) -> TopDocument:
         with self._own.of_stat():
             self._processes.refresh_faults(self._faults)
         self._processes.refresh_pages(self._pages)
@@ -360,11 +364,9 @@ class _ThisHost:
 def once(request: TopRequest) -> TopDocument:
     """Read all twice, an interval apart, for rates. Raises TlbcostError without pages or file."""
     host = _ThisHost(request, limited=False)
-    host.refresh(request.sort)
+    host.read(request.sort)
     time.sleep(request.interval_s)
-    document = host.refresh(request.sort)
-    _write(request, document)
-    return document
+    return host.refresh(request.sort)
 
 
 def watch(request: TopRequest, screen: Screen | None) -> None:
@@ -372,14 +374,13 @@ def watch(request: TopRequest, screen: Screen | None) -> None:
     host = _ThisHost(request, limited=True)
     if screen is None:
         while True:
-            _write(request, host.refresh(request.sort))
+            host.refresh(request.sort)
             time.sleep(request.interval_s)
     with screen.open():
         sort = request.sort
         while True:
             due = time.monotonic() + request.interval_s
             document = host.refresh(sort)
-            _write(request, document)
             while True:
                 screen.draw(functools.partial(picture, document, sort))
                 typed = screen.keys(due)
@@ -392,8 +393,3 @@ def watch(request: TopRequest, screen: Screen | None) -> None:
                     document = msgspec.structs.replace(document, rows=rows)
                 if time.monotonic() >= due:
                     break
-
-
-def _write(request: TopRequest, document: TopDocument) -> None:
-    if request.openmetrics is not None:
-        write(request.openmetrics, openmetrics(document))

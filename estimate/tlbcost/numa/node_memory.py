@@ -105,10 +105,9 @@ def move_pages(pid: int, addresses: Sequence[int], nodes: Sequence[int] | None) 
     """move_pages(2): the status of each page; `nodes` None: moves nothing. Raises OSError."""
     n = len(addresses)
     status = (ctypes.c_int * n)(*([UNKNOWN] * n))
-    system_call(
-        _MOVE_PAGES, ctypes.c_int(pid), ctypes.c_ulong(n), (ctypes.c_void_p * n)(*addresses),
-        None if nodes is None else (ctypes.c_int * n)(*nodes), status, ctypes.c_int(_MPOL_MF_MOVE),
-    )  # fmt: skip
+    pages, to = (ctypes.c_void_p * n)(*addresses), nodes and (ctypes.c_int * n)(*nodes)
+    of, flags = (ctypes.c_int(pid), ctypes.c_ulong(n)), ctypes.c_int(_MPOL_MF_MOVE)
+    system_call(_MOVE_PAGES, *of, pages, to, status, flags)
     return list(status)
 
 

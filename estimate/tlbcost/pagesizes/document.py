@@ -115,7 +115,7 @@ def document_of(
         scaled_bytes=times.gib * GIB,
         page_sizes=times.sizes,
         missing=tuple(
-            MissingSize(page_size_bytes=size, reason=shortage.reason, hint=shortage.hint)
+            MissingSize(page_size_bytes=size, **asdict(shortage))
             for size, shortage in times.missing.items()
         ),
         patterns=tuple(_pattern(times, pattern) for pattern in times.patterns),
@@ -133,20 +133,18 @@ def _pattern(times: PageTimes, pattern: Pattern) -> PatternResult:
         pattern=pattern.number,
         words=pattern.words,
         size_bytes=pattern.size(times.gib),
-        page_sizes=tuple(_on(times, pattern.number, size) for size in times.sizes),
+        page_sizes=tuple(
+            PatternOnPages(
+                page_size_bytes=n_bytes,
+                cycles=times.cost(pattern.number, n_bytes, lambda run: run.cycles),
+                time_ns=times.cost(pattern.number, n_bytes, lambda run: run.ns),
+                ratio=None if n == 0 else times.ratio(pattern.number, n_bytes),
+                missing=times.shortages.get((pattern.number, n_bytes)),
+                runs=tuple(run.time for run in times.runs_of(pattern.number, n_bytes)),
+            )
+            for n, n_bytes in enumerate(size.page_size_bytes for size in times.sizes)
+        ),
         **({} if run is None else asdict(run.places)),
-    )
-
-
-def _on(times: PageTimes, pattern: int, size: PageSupply) -> PatternOnPages:
-    key = pattern, size.page_size_bytes
-    return PatternOnPages(
-        page_size_bytes=size.page_size_bytes,
-        cycles=times.cost(*key, lambda run: run.cycles),
-        time_ns=times.cost(*key, lambda run: run.ns),
-        ratio=None if size == times.sizes[0] else times.ratio(*key),
-        missing=times.shortages.get(key),
-        runs=tuple(run.time for run in times.runs_of(*key)),
     )
 
 
@@ -158,20 +156,21 @@ def _extremes(times: PageTimes) -> tuple[str | None, str | None]:
         for size in times.sizes[1:]
         if (ratio := times.ratio(pattern.number, size.page_size_bytes)) is not None
     ]
-    base = times.sizes[0].name
+
+    def words(name: str, chosen: tuple[Interval, Pattern, PageSupply] | None) -> str | None:
+        if chosen is None:
+            return None
+        ratio, pattern, size = chosen
+        return (
+            f"{name} here: pattern {pattern.number} on {size.name} pages takes "
+            f"{ratio_words(ratio)} times what it takes on {times.sizes[0].name} pages."
+        )
+
     bad = [each for each in found if each[0].low > 1]
     good = [each for each in found if each[0].high < 1]
-    words: list[str | None] = []
-    for name, chosen, sign in (("Worst", bad, 1), ("Best", good, -1)):
-        if not chosen:
-            words.append(None)
-            continue
-        ratio, pattern, size = max(chosen, key=lambda each: sign * each[0].value)
-        words.append(
-            f"{name} here: pattern {pattern.number} on {size.name} pages takes "
-            f"{ratio_words(ratio)} times what it takes on {base} pages."
-        )
-    return words[0], words[1]
+    worst = max(bad, key=lambda each: each[0].value, default=None)
+    best = min(good, key=lambda each: each[0].value, default=None)
+    return words("Worst", worst), words("Best", best)
 
 
 def ratio_words(ratio: Interval) -> str:
@@ -219,37 +218,29 @@ def notes(machine: Machine, calibration: Calibration | None, times: PageTimes) -
                 "the strides of 2 to 6 are the article's, that of pattern 1 is "
                 f"{units.size(times.gib * GIB // 512)} instead of 48 MiB"
             )
-    return (*found, *_host(machine, calibration, times))
-
-
-def _host(machine: Machine, calibration: Calibration | None, times: PageTimes) -> list[str]:
-    """The host's pages for the guest's; T21 of doc/caveats.md."""
     if machine.hypervisor is None:
-        return []
-    base = units.size(machine.base_page_bytes)
-    pieces = [
-        size.page_size_bytes
-        for size in times.sizes[1:]
-        if (found := _covered(calibration, size.page_size_bytes)) is not None
-        and found < size.page_size_bytes
-    ]
-    if pieces:
-        return [
-            f"the host holds this guest's memory in pieces: the calibration found that one TLB "
-            f"entry covers {base} of a page of {units.size(pieces[0])}. Larger pages then save no "
-            "misses here, nor have fewer entries; they make each walk shorter (T21)"
-        ]
-    if any(_covered(calibration, size.page_size_bytes) is not None for size in times.sizes[1:]):
-        return []
-    return [
-        "whether the host holds this guest's memory in pieces of its own, so that larger pages "
-        "have no TLB entries of their size, is not known: 'tlbcost calibrate' finds out (T21)"
-    ]
-
-
-def _covered(calibration: Calibration | None, size: int) -> float | None:
-    found = None if calibration is None else cost_at(calibration, "tlb_entry_bytes", size)
-    return None if found is None else found.value
+        return tuple(found)
+    # The host's pages for the guest's; T21 of doc/caveats.md.
+    larger = [size.page_size_bytes for size in times.sizes[1:]]
+    covered = {
+        size: entry.value
+        for size in larger
+        if calibration and (entry := cost_at(calibration, "tlb_entry_bytes", size)) is not None
+    }
+    pieces = next((size for size, n_bytes in covered.items() if n_bytes < size), None)
+    if pieces is not None:
+        found.append(
+            "the host holds this guest's memory in pieces: the calibration found that one TLB "
+            f"entry covers {units.size(machine.base_page_bytes)} of a page of "
+            f"{units.size(pieces)}. Larger pages then save no misses here, nor have fewer "
+            "entries; they make each walk shorter (T21)"
+        )
+    elif not covered:
+        found.append(
+            "whether the host holds this guest's memory in pieces of its own, so that larger pages "
+            "have no TLB entries of their size, is not known: 'tlbcost calibrate' finds out (T21)"
+        )
+    return tuple(found)
 
 
 # What fits on a line.
@@ -305,10 +296,8 @@ def _head(console: Console, report: PageSizesDocument) -> None:
         "runs",
         f"{report.rounds} rounds, the sizes in turn; {units.count(report.accesses)} accesses each",
     )
-    rows.add_row(
-        "time",
-        "by the clock; core cycles by dependent additions, measured alongside each run",
-    )
+    clock = "by the clock; core cycles by dependent additions, measured alongside each run"
+    rows.add_row("time", clock)
     if any(PATTERNS[each.pattern - 1].scaled for each in report.patterns):
         rows.add_row(
             "memory",
@@ -436,5 +425,4 @@ def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
 
 def _number(end: float) -> str:
     """For gnuplot, which reads quoted numbers, with two digits."""
-    digits = 2 - math.floor(math.log10(end))
-    return f"{end:.{max(digits, 0)}f}"
+    return f"{end:.{max(2 - math.floor(math.log10(end)), 0)}f}"

@@ -43,20 +43,11 @@ def published() -> list[PublishedFigure]:
         if pattern is None or size is None or row["status"] not in ("read", "computed"):
             raise TlbcostError(f"{path}: not a figure of a pattern on pages of one size: {row}")
         source = str(row["source"])
-        found.append(
-            PublishedFigure(
-                source,
-                table.key(f"source_{source}"),
-                str(row["machine"]),
-                pattern,
-                size,
-                number(row["cycles"]),
-                number(row["time_ns"]),
-                count(row["accesses"]),
-                number(row["ratio"]),
-                row["status"] == "computed",
-            )
-        )
+        about = source, table.key(f"source_{source}"), str(row["machine"]), pattern, size
+        cycles, time_ns = number(row["cycles"]), number(row["time_ns"])
+        accesses, ratio = count(row["accesses"]), number(row["ratio"])
+        computed = row["status"] == "computed"
+        found.append(PublishedFigure(*about, cycles, time_ns, accesses, ratio, computed))
     return found
 
 
@@ -64,14 +55,9 @@ def ratio_of(
     figures: Iterable[PublishedFigure], pattern: int, page_bytes: int
 ) -> PublishedFigure | None:
     """The first figure that has a ratio of this pattern on this size."""
-    return next(
-        (
-            each
-            for each in figures
-            if (each.pattern, each.page_bytes) == (pattern, page_bytes) and each.ratio is not None
-        ),
-        None,
-    )
+    key = pattern, page_bytes
+    of = (each for each in figures if (each.pattern, each.page_bytes) == key)
+    return next((each for each in of if each.ratio is not None), None)
 
 
 _KIB, _MIB, GIB = 1 << 10, 1 << 20, 1 << 30

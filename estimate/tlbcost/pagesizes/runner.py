@@ -68,7 +68,13 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
     pool = n_bytes in huge_pages.sizes()
     if pool and (hints.is_root() or huge_pages.free_pages(n_bytes)):
         return PageSupply(n_bytes, "pool")
-    if _transparent_here(n_bytes):
+    # Root can turn them on; others find huge ones on, if any.
+    allowed = hints.is_root()
+    if n_bytes == huge_page_bytes() and thp_mode() is not None:
+        transparent = allowed or thp_mode() in ("always", "madvise")
+    else:
+        transparent = allowed and n_bytes in thp_sizes()
+    if transparent:
         return PageSupply(n_bytes, "transparent")
     name = units.size(n_bytes)
     if pool:
@@ -88,13 +94,6 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
     )
 
 
-def _transparent_here(n_bytes: int) -> bool:
-    """Whether root can turn them on, or this user finds them on; only huge ones need no root."""
-    if n_bytes == huge_page_bytes() and thp_mode() is not None:
-        return hints.is_root() or thp_mode() in ("always", "madvise")
-    return n_bytes in thp_sizes() and hints.is_root()
-
-
 @contextlib.contextmanager
 def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
     """Transparent pages of this size are on within it, for programs that request them."""
@@ -110,18 +109,6 @@ def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
                 mode = "madvise" if each == size.page_size_bytes else "never"
                 settings.write(f"{THP}/hugepages-{each >> 10}kB/enabled", mode)
         yield
-
-
-def check_room(size: PageSupply, pages: int) -> None:
-    """Refuse pages outside pools that the machine cannot spare: TlbcostError, exit code 4."""
-    spare = huge_pages.spare_bytes()
-    needed = pages * size.page_size_bytes
-    if spare is not None and needed > spare:
-        raise TlbcostError(
-            f"{units.size(needed)} are needed, and this machine can spare {units.size(spare)}",
-            None,
-            CANNOT_MEASURE,
-        )
 
 
 # Keys that a pattern without chunks lacks.
@@ -270,10 +257,9 @@ def measure(request: PageSizesRequest, announce: Callable[[str], None]) -> PageT
     patterns = [p for p in PATTERNS if not request.patterns or p.number in request.patterns]
     sizes, missing = _sizes(request, announce)
     if len(sizes) == 1:
-        reason, hint = next(
-            ((each.reason, each.hint) for each in missing.values()), ("none requested", None)
-        )
-        raise TlbcostError(f"no larger page size to measure: {reason}", hint, CANNOT_MEASURE)
+        why = next(iter(missing.values()), Shortage("none requested", None))
+        what = f"no larger page size to measure: {why.reason}"
+        raise TlbcostError(what, why.hint, CANNOT_MEASURE)
     settings: Settings | None = None
     with contextlib.ExitStack() as stack:
         launcher = stack.enter_context(listener())
@@ -399,10 +385,7 @@ class Runner:
         if key in self.shortages:
             return None
         try:
-            if size.way == "pool":
-                self._check_held(size, pattern)
-            else:
-                check_room(size, pattern.pages(size.page_size_bytes, self.gib))
+            self._check_room(size, pattern)
             with turned_on(size, self.settings):
                 return self._execute(round_, pattern, size)
         except TlbcostError as error:
@@ -412,10 +395,18 @@ class Runner:
             self.shortages[key] = Shortage(str(error), error.hint)
             return None
 
-    def _check_held(self, size: PageSupply, pattern: Pattern) -> None:
+    def _check_room(self, size: PageSupply, pattern: Pattern) -> None:
+        """Refuse pages that the pool, or the machine, lacks: TlbcostError, exit code 4."""
         n_bytes = size.page_size_bytes
+        pages = pattern.pages(n_bytes, self.gib)
+        if size.way != "pool":
+            spare, needed = huge_pages.spare_bytes(), units.size(pages * n_bytes)
+            if spare is not None and pages * n_bytes > spare:
+                why = f"{needed} are needed, and this machine can spare {units.size(spare)}"
+                raise TlbcostError(why, None, CANNOT_MEASURE)
+            return
         held = self.held[n_bytes]
-        if pattern.pages(n_bytes, self.gib) <= held:
+        if pages <= held:
             return
         # With that many, the pattern would be scaled to them.
         pages = pattern.pages(n_bytes, LEAST_GIB if n_bytes >= GIB else self.gib)

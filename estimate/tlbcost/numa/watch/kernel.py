@@ -69,10 +69,8 @@ def advise(pid: int, start: int, bytes_: int, advice: int) -> None:
     handle = os.pidfd_open(pid)
     try:
         # struct iovec.
-        part = (ctypes.c_size_t * 2)(start, bytes_)
-        system_call(
-            _PROCESS_MADVISE, ctypes.c_int(handle), part, ctypes.c_ulong(1),
-            ctypes.c_int(advice), ctypes.c_uint(0),
-        )  # fmt: skip
+        parts = (ctypes.c_size_t * 2)(start, bytes_), ctypes.c_ulong(1)
+        what = ctypes.c_int(advice), ctypes.c_uint(0)
+        system_call(_PROCESS_MADVISE, ctypes.c_int(handle), *parts, *what)
     finally:
         os.close(handle)
