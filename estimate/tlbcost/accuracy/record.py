@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal, cast
@@ -192,15 +192,9 @@ def prediction_of(gain: PredictedGain, measured: MeasuredGain | str | None = Non
         null = None if measured.null_fraction is None else measured.null_fraction.value
     else:
         why = measured
-    return Prediction(
-        gain.bound_fraction.value,
-        gain.expected_fraction,
-        None if fault is None else fault.value,
-        ways,
-        null,
-        why,
-        gain.verdict,
-    )
+    bound, expected = gain.bound_fraction.value, gain.expected_fraction
+    of_faults = None if fault is None else fault.value
+    return Prediction(bound, expected, of_faults, ways, null, why, gain.verdict)
 
 
 def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
@@ -265,14 +259,26 @@ def accuracy(checks: Sequence[CheckedPrediction]) -> dict[Predicted, Accuracy]:
     # Not at the top: pandas takes a while to load.
     import pandas as pd
 
-    rows = [row for check in checks for row in _rows(check)]
+    rows = []
+    for check in checks:
+        name, trial = check.program.name, check.gain.user_error
+        errors: dict[Predicted, float | None] = {
+            "expected": check.expected_error(),
+            "bound": check.bound_error,
+            "total": check.total_error,
+        }
+        errors |= {way: check.expected_error(way) for way in WAYS}
+        for predicted, error in errors.items():
+            if error is not None:
+                way = next((way for way in WAYS if way == predicted), None)
+                rows.append((predicted, name, abs(error), check.inside(way), trial))
     table = pd.DataFrame(rows, columns=["predicted", "program", "size", "inside", "trial"])
     found: dict[Predicted, Accuracy] = {}
-    for predicted, group in table.groupby("predicted", sort=False):
+    for of, group in table.groupby("predicted", sort=False):
         worst = group.sort_values("size", ascending=False, kind="stable").iloc[0]
         square = float((group["size"] ** 2).mean())
         explained = float((group["trial"] ** 2).mean())
-        found[cast(Predicted, predicted)] = Accuracy(
+        found[cast(Predicted, of)] = Accuracy(
             programs=len(group),
             inside=int(group["inside"].sum()),
             mean=float(group["size"].mean()),
@@ -282,20 +288,6 @@ def accuracy(checks: Sequence[CheckedPrediction]) -> dict[Predicted, Accuracy]:
             beyond=math.sqrt(max(0.0, square - explained)),
         )
     return found
-
-
-def _rows(check: CheckedPrediction) -> Iterator[tuple[Predicted, str, float, bool, float]]:
-    errors: dict[Predicted, float | None] = {
-        "expected": check.expected_error(),
-        "bound": check.bound_error,
-        "total": check.total_error,
-    }
-    errors |= {way: check.expected_error(way) for way in WAYS}
-    for predicted, error in errors.items():
-        if error is not None:
-            way = next((way for way in WAYS if way == predicted), None)
-            name, trial = check.program.name, check.gain.user_error
-            yield predicted, name, abs(error), check.inside(way), trial
 
 
 RECORD = "trials.tsv"
@@ -327,9 +319,7 @@ class TrackRecord:
 
 
 def format_record(record: Record) -> str:
-    header: dict[str, Cell] = {
-        field.name: getattr(record.machine, field.name) for field in fields(Machine)
-    }
+    header: dict[str, Cell] = asdict(record.machine)
     header |= {"date": record.date, "version": record.version}
     rows: list[Sequence[Cell]] = []
     for n, program in enumerate(record.programs):
@@ -345,45 +335,26 @@ def format_record(record: Record) -> str:
             for end in _ENDS:
                 header[f"{prefix}_{end}_{n}"] = None if expected is None else getattr(expected, end)
         header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
-        header |= {
-            f"{key}_{n}": cell for key, cell in _if_known(program, said).items() if cell is not None
-        }
+        # What has no key where it is None.
+        known: dict[str, Cell] = {"excluded": program.excluded}
+        if program.in_turns is not None:
+            known["in_turns"] = "yes" if program.in_turns else "no"
+        for key in ("null_fraction", "not_measured", "verdict"):
+            known[key] = getattr(said, key, None)
+        header |= {f"{key}_{n}": cell for key, cell in known.items() if cell is not None}
         for i, pair in enumerate(program.pairs):
-            rows.append(
-                (n, program.method, i, *_cells(pair.base), *_cells(pair.huge),
-                 pair.resident_bytes, pair.huge_bytes)
-            )  # fmt: skip
+            runs = *astuple(pair.base), *astuple(pair.huge)
+            rows.append((n, program.method, i, *runs, pair.resident_bytes, pair.huge_bytes))
     return format_table(formats.TRIALS, header, rows)
-
-
-def _if_known(program: TriedProgram, said: Prediction | None) -> dict[str, Cell]:
-    """What has no key where it is None."""
-    found: dict[str, Cell] = {"excluded": program.excluded}
-    if program.in_turns is not None:
-        found["in_turns"] = "yes" if program.in_turns else "no"
-    if said is not None:
-        found |= {
-            "null_fraction": said.null_fraction,
-            "not_measured": said.not_measured,
-            "verdict": said.verdict,
-        }
-    return found
-
-
-def _cells(run: PairedRun) -> tuple[int, ...]:
-    return tuple(getattr(run, field.name) for field in fields(PairedRun))
 
 
 def read_record(path: Path) -> Record:
     table = read_table(path, formats.TRIALS)
     try:
         numbers = [key.removeprefix("program_") for key in table.header if key[:8] == "program_"]
-        return Record(
-            machine_of(table.header),
-            table.key("date"),
-            table.key("version"),
-            tuple(_program(table, n) for n in numbers),
-        )
+        programs = tuple(_program(table, n) for n in numbers)
+        machine = machine_of(table.header)
+        return Record(machine, table.key("date"), table.key("version"), programs)
     except (KeyError, ValueError, ZeroDivisionError) as error:
         raise TlbcostError(f"{path}: not a record of trials: {error}") from error
 
@@ -394,15 +365,11 @@ def _program(table: Table, n: str) -> TriedProgram:
     command = table.key(f"program_{n}")
     # A table of several methods holds as many trials of one program; a check is of one of them.
     pairs = tuple(_pair(row) for row in rows if row["method"] == method)
-    return TriedProgram(
-        table.header.get(f"name_{n}") or Path(command.split(" ")[0]).name,
-        command,
-        method,
-        _prediction(table.header, n),
-        pairs,
-        table.header.get(f"excluded_{n}"),
-        _YES_OR_NO.get(table.header.get(f"in_turns_{n}", "")),
-    )
+    name = table.header.get(f"name_{n}") or Path(command.split(" ")[0]).name
+    excluded, turns = (table.header.get(f"{key}_{n}") for key in ("excluded", "in_turns"))
+    in_turns = _YES_OR_NO.get(turns or "")
+    said = _prediction(table.header, n)
+    return TriedProgram(name, command, method, said, pairs, excluded, in_turns)
 
 
 def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
@@ -419,15 +386,12 @@ def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
     bound, expected = figure("bound_fraction"), interval("expected")
     if bound is None or expected is None:
         return None
-    return Prediction(
-        bound,
-        expected,
-        figure("fault_value"),
-        {way: found for way in WAYS if (found := interval(f"expected_{way}"))},
-        figure("null_fraction"),
-        header.get(f"not_measured_{n}"),
-        next((code for code in VERDICTS if code == header.get(f"verdict_{n}")), None),
-    )
+    ways: dict[Way, Interval] = {
+        way: found for way in WAYS if (found := interval(f"expected_{way}"))
+    }
+    verdict = next((code for code in VERDICTS if code == header.get(f"verdict_{n}")), None)
+    null, why = figure("null_fraction"), header.get(f"not_measured_{n}")
+    return Prediction(bound, expected, figure("fault_value"), ways, null, why, verdict)
 
 
 def _pair(row: Mapping[str, str | None]) -> PairOfRuns:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TextIO
@@ -44,10 +44,13 @@ def print_record(record: Record, file: TextIO, *, details: bool) -> None:
             for check in shown:
                 rows.add_row(*_cells(check), *(_error(check, way) for way in ways))
             section(console, rows)
+            explained = f"{', '.join(heads)}: what the estimate had by that way,"
+            if not record.ways:
+                explained = "error: expected"
             console.print(
                 "Percent of the base run time. bound, expected: by the estimate, of cheaper "
                 "translation; user, whole: by the trial, of user time and of all time. "
-                f"{_explained(heads)} less user, in points."
+                f"{explained} less user, in points."
             )
         if len(shown) < len(record.checks):
             console.print(f"The {len(shown)} largest errors of {len(record.checks)}: --details")
@@ -79,12 +82,6 @@ def _cells(check: CheckedPrediction) -> tuple[str, ...]:
     )
 
 
-def _explained(heads: Sequence[str]) -> str:
-    if heads == ["error"]:
-        return "error: expected"
-    return f"{', '.join(heads)}: what the estimate had by that way,"
-
-
 def _error(check: CheckedPrediction, way: Way | None) -> str:
     error = check.expected_error(way)
     return units.NOT_OBTAINED if error is None else points(error)
@@ -107,9 +104,16 @@ def sentences(record: Record) -> Iterator[str]:
     found = accuracy(checks)
     programs = f"{len(checks)} program" + ("s" if len(checks) > 1 else "")
     yield f"{programs}, errors in points of the base run time:"
-    for name, errors in _kinds(record, found):
+    names: dict[Predicted, str] = {"expected": "expected gain against user time"}
+    names |= {way: f"... by the {way} model" for way in record.ways}
+    if "measured" in names:
+        names["measured"] = "... measured"
+    names["bound"] = "bound against user time"
+    names["total"] = "expected gain and page faults against all time"
+    for predicted in [each for each in names if each in found]:
+        errors = found[predicted]
         yield (
-            f"  {name}: mean {100 * errors.mean:.1f}, "
+            f"  {names[predicted]}: mean {100 * errors.mean:.1f}, "
             f"largest {100 * errors.largest:.1f} ({errors.worst})"
         )
     if "measured" in found:
@@ -154,17 +158,6 @@ def _inside(errors: Accuracy) -> str:
     return f"{errors.inside} of {errors.programs}"
 
 
-def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tuple[str, Accuracy]]:
-    names: dict[Predicted, str] = {"expected": "expected gain against user time"}
-    names |= {
-        way: "... measured" if way == "measured" else f"... by the {way} model"
-        for way in record.ways
-    }
-    names["bound"] = "bound against user time"
-    names["total"] = "expected gain and page faults against all time"
-    return ((name, found[predicted]) for predicted, name in names.items() if predicted in found)
-
-
 def draw_record(record: Record, picture: Path) -> None:
     checks = record.checks
     if not checks:
@@ -179,19 +172,18 @@ def _settings(
 ) -> dict[str, str | int]:
     # The largest gains first.
     checks = tuple(sorted(checks, key=lambda check: -check.gain.user.value))
-    rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
-    lines = ["\t".join(_COLUMNS)]
-    lines += [
-        "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
-    ]
+    lines, ends = ["\t".join(_COLUMNS)], list[float]()
+    for n, check in enumerate(checks, start=1):
+        drawn = [
+            100 * end
+            for each in (check.prediction.expected_fraction, check.gain.user)
+            for end in (each.value, each.low, each.high)
+        ]
+        # Bounds are many times as large: those beyond the axis are drawn at its end.
+        ends += drawn
+        cells = [n, *drawn, 100 * check.prediction.bound_fraction]
+        lines.append("\t".join([*(f"{cell:.6g}" for cell in cells), _other(check)]))
     (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # Bounds are many times as large: those beyond the axis are drawn at its end.
-    ends = [
-        cell
-        for row in rows
-        for cell in row[1 : _COLUMNS.index("bound")]
-        if not isinstance(cell, str)
-    ]
     room = max(1.0, _MARGIN * (max(ends) - min(ends)))
     return {
         "checks": str(folder / "checks.tsv"),
@@ -203,26 +195,12 @@ def _settings(
     }
 
 
-def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
-    return (
-        n,
-        *_percent(check.prediction.expected_fraction),
-        *_percent(check.gain.user),
-        100 * check.prediction.bound_fraction,
-        _other(check),
-    )
-
-
-def _other(check: CheckedPrediction) -> str | float:
+def _other(check: CheckedPrediction) -> str:
     """The model's prediction where a measured gain was reported; else the simple model's."""
     said = check.prediction
     other = said.of("simple")
     if said.of("measured") is not None:
         other = said.of("overlap") or other
     if other is None or other == said.expected_fraction:
-        return "NA"
-    return 100 * other.value
-
-
-def _percent(interval: Interval) -> tuple[float, float, float]:
-    return 100 * interval.value, 100 * interval.low, 100 * interval.high
+        return units.NOT_OBTAINED
+    return f"{100 * other.value:.6g}"

@@ -237,7 +237,7 @@ class _Row:
 _COLUMNS = (*KEYS, "state", *NUMBERS, "rows")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Sum:
     """What one event came to on one host for one service."""
 
@@ -261,14 +261,20 @@ def estimate_hosts(
     """An estimate of each host and service that allows one; every other row is among the rest."""
     omitted: list[Omitted] = []
     rows = [_Row(*row) for row in table[list(_COLUMNS)].itertuples(index=False, name=None)]
-    known = _with_known_cpus(rows, omitted)
-    services = _by_service(known)
+    # A CPU may have been named in two ways.
+    services: dict[tuple[str, str, str], dict[str, _Sum]] = {}
+    for row in _with_known_cpus(rows, omitted):
+        sums = services.setdefault((row.host, row.service, row.cpu), {})
+        added = sums.setdefault(row.event, _Sum(row.event, 0.0, 0.0, 0))
+        added.value += row.value
+        added.seconds += row.seconds
+        added.rows += row.rows
     found = []
     with Progress("estimates of hosts") as progress:
-        for done, ((host, service, key), sums) in enumerate(services):
+        for done, ((host, service, key), sums) in enumerate(sorted(services.items())):
             progress.part(done, len(services))
             own = _Service(host, service, load_pmu(key), omitted)
-            kept = own.even(own.known(sums))
+            kept = own.even(own.known([sums[event] for event in sorted(sums)]))
             if not kept:
                 continue
             try:
@@ -307,21 +313,6 @@ def _key_of(text: str) -> tuple[str, str | None]:
         return cpu_named(text).key, None
     except TlbcostError as error:
         return text, f"{error} ({error.hint})"
-
-
-def _by_service(rows: Sequence[_Row]) -> list[tuple[tuple[str, str, str], list[_Sum]]]:
-    """The sums of each host and service, with its CPU, which may have been named in two ways."""
-    found: dict[tuple[str, str, str], dict[str, _Sum]] = {}
-    for row in rows:
-        sums = found.setdefault((row.host, row.service, row.cpu), {})
-        before = sums.get(row.event, _Sum(row.event, 0.0, 0.0, 0))
-        sums[row.event] = _Sum(
-            row.event,
-            before.value + row.value,
-            before.seconds + row.seconds,
-            before.rows + row.rows,
-        )
-    return [(key, [found[key][event] for event in sorted(found[key])]) for key in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True)

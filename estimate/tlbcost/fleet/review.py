@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.document import now
+from tlbcost.common.document import now, part_of
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.files import place_of, rename, temporary_folder
 from tlbcost.common.output import STDOUT
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from tlbcost.fleet.sources import Piece
 
-_AT = {"p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9}
 _EXAMPLES = 5
 # Sums that Dask adds up at once.
 _AT_ONCE = 8
@@ -122,10 +121,11 @@ def _rows(hosts: Sequence[HostEstimate], policy: Policy) -> list[FleetRow]:
     for each in hosts:
         key = (each.service, each.machine, each.cpu, each.way, each.without)
         groups.setdefault(key, []).append(each)
-    rows = [_row(group, policy) for group in groups.values()]
-    return sorted(
-        rows, key=lambda row: (-row.hosts_gaining, -row.gain_fraction.p50, row.service, row.machine)
-    )
+
+    def order(row: FleetRow) -> tuple[float, float, str, str]:
+        return -row.hosts_gaining, -row.gain_fraction.p50, row.service, row.machine
+
+    return sorted((_row(group, policy) for group in groups.values()), key=order)
 
 
 def _row(hosts: Sequence[HostEstimate], policy: Policy) -> FleetRow:
@@ -134,13 +134,10 @@ def _row(hosts: Sequence[HostEstimate], policy: Policy) -> FleetRow:
         end: sum(getattr(host.gain, end) >= least for host in hosts)
         for end in ("low", "value", "high")
     }
-    first = hosts[0]
-    return FleetRow(
-        service=first.service,
-        machine=first.machine,
-        cpu=first.cpu,
-        basis=first.way,
-        without=first.without,
+    return part_of(
+        FleetRow,
+        hosts[0],
+        basis=hosts[0].way,
         hosts=len(hosts),
         hosts_gaining=gaining[policy.decide_on],
         hosts_gaining_low=gaining["low"],
@@ -157,8 +154,8 @@ def _row(hosts: Sequence[HostEstimate], policy: Policy) -> FleetRow:
 def _quantiles(values: Sequence[float]) -> Quantiles:
     import numpy as np
 
-    found = np.quantile(values, list(_AT.values()))
-    return Quantiles(**dict(zip(_AT, map(float, found), strict=True)))
+    p10, p25, p50, p75, p90 = np.quantile(values, (0.1, 0.25, 0.5, 0.75, 0.9)).tolist()
+    return Quantiles(p10=p10, p25=p25, p50=p50, p75=p75, p90=p90)
 
 
 def _left_out(omitted: Sequence[Omitted]) -> list[LeftOut]:
@@ -171,9 +168,9 @@ def _left_out(omitted: Sequence[Omitted]) -> list[LeftOut]:
     for group in groups.values():
         first, hosts = group[0], sorted({each.host for each in group if each.host})
         found.append(
-            LeftOut(
-                reason=first.reason,
-                why=first.why,
+            part_of(
+                LeftOut,
+                first,
                 service=first.service or None,
                 cpu=first.cpu or None,
                 event=first.event or None,

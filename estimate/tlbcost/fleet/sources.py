@@ -146,9 +146,8 @@ def _parquet(path: Path) -> pq.ParquetFile:
 def _of_parquet(piece: Piece) -> Iterator[pa.RecordBatch]:
     with _parquet(piece.path) as file:
         names = [name for name in (*NAMES, RUNNING) if name in file.schema_arrow.names]
-        yield from file.iter_batches(
-            _BATCH, row_groups=list(piece.groups), columns=names, use_threads=False
-        )
+        groups = list(piece.groups)
+        yield from file.iter_batches(_BATCH, groups, columns=names, use_threads=False)
 
 
 def _of_csv(path: Path) -> Iterator[pa.RecordBatch]:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The predicted gain and its verdict, and the gain by the measured share of cycles in page walks.
 
-Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
-
 Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); doc/model.md
-has their meaning and sources.
+has the meaning and sources of all formulas.
 """
 
 from __future__ import annotations
@@ -217,9 +215,8 @@ def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
     if missing_costs(costs):
         return None
     priced = with_substitutes(costs, costs)
-    walk = _span(
-        cycles_per_ns, priced.walk_cached_ns, priced.walk_overlapped_ns, priced.walk_serial_ns
-    )
+    walks = priced.walk_cached_ns, priced.walk_overlapped_ns, priced.walk_serial_ns
+    walk = _span(cycles_per_ns, *walks)
     hit = _span(cycles_per_ns, priced.stlb_hit_overlapped_ns, priced.stlb_hit_serial_ns)
     return None if walk is None else Prices(walk, hit)
 
@@ -329,28 +326,22 @@ def _cost(walks: Interval | None, hits: Interval | None, prices: Prices) -> Inte
 
 
 def _divided(interval: Interval, by: float) -> Interval:
-    low, value, high = (min(1.0, end / by) for end in (interval.low, interval.value, interval.high))
-    return Interval(value, low, high)
+    """Clamped to 0 to 1."""
+    ends = (interval.value, interval.low, interval.high)
+    return Interval(*(min(1.0, max(0.0, end / by)) for end in ends))
 
 
-def _share(interval: Interval | None) -> Interval | None:
-    """A formula's value as a share, clamped to 0 to 1."""
-    if interval is None:
-        return None
-    low, value, high = (
-        min(1.0, max(0.0, end)) for end in (interval.low, interval.value, interval.high)
-    )
-    return Interval(value, low, high)
+def _share(formula: Interval | None) -> Interval | None:
+    return None if formula is None else _divided(formula, 1.0)
 
 
 def counted_fraction(counted: EventCounts) -> float | None:
     """Share of the CPU time that was counted, if times are known: in user mode, user time."""
-    user, system = counted.user_ns, counted.system_ns
-    if user is None or system is None or not user + system:
+    whole = cpu_ns(counted)
+    if not whole:
         return None
-    return {"user": user, "kernel": system}.get(counted.mode or "both", user + system) / (
-        user + system
-    )
+    part = {"user": counted.user_ns, "kernel": counted.system_ns}.get(counted.mode or "both", whole)
+    return None if part is None else part / whole
 
 
 def cpu_ns(counted: EventCounts) -> float | None:
@@ -395,15 +386,16 @@ def predicted(
     else:
         expected = expected_with_remaining(seen.data, remaining)
     floor = 0.0 if seen.exposed is None else seen.exposed.low
-    fault = None
-    already = False
+    fault, already = None, False
     if runs and memory is not None:
         already = already_huge(runs, memory)
-        if costs is not None:
-            fault = fault_saving(runs, memory, *costs)
+        fault = None if costs is None else fault_saving(runs, memory, *costs)
     expected = expected.scaled(scale)
-    code = _difference(seen.total, seen.data) if seen.split else None
-    high = seen.total.high
+    total, data, code = seen.total, seen.data, None
+    if seen.split:
+        ends = sorted(max(0.0, each) for each in (total.low - data.low, total.high - data.high))
+        code = Interval(min(max(total.value - data.value, ends[0]), ends[1]), *ends).scaled(scale)
+    high = total.high
     return PredictedGain(
         cpu_ns=cpu_ns(counted),
         wall_ns=counted.wall_ns,
@@ -413,15 +405,10 @@ def predicted(
         bound_fraction=Interval(high, min(floor, high), high).scaled(scale),
         bound_capped=seen.capped,
         expected_fraction=expected,
-        code_fraction=None if code is None else code.scaled(scale),
+        code_fraction=code,
         fault_fraction=fault,
         verdict=verdict(expected, fault, already),
     )
-
-
-def _difference(total: Interval, data: Interval) -> Interval:
-    ends = sorted(max(0.0, each) for each in (total.low - data.low, total.high - data.high))
-    return Interval(min(max(total.value - data.value, ends[0]), ends[1]), *ends)
 
 
 def expected_from_share(share: Interval | float) -> Interval:

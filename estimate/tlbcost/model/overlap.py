@@ -84,31 +84,18 @@ def sample_of(images: Sequence[ImageWindows]) -> ModelledWindows | None:
     total = sum(image.references or 0 for image in finished)
     part = modelled / total if total else 0.0
     enough = len(weighted) >= MIN_WINDOWS and part >= MIN_FRACTION
-    return ModelledWindows(
-        finished[0].core,
-        len(weighted),
-        total,
-        sampled,
-        part,
-        _saving(weighted, part) if enough else None,
-    )
+    saving = _saving(weighted, part) if enough else None
+    return ModelledWindows(finished[0].core, len(weighted), total, sampled, part, saving)
 
 
 def sample_of_copies(copied: CopiedRun) -> ModelledWindows | None:
     """The same for windows of copies, which are of all of the program's CPU time."""
     if copied.core is None:
         return None
-    part = copied.record.seen_fraction or 0.0
-    enough = copied.windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION
-    return ModelledWindows(
-        copied.core,
-        copied.windows,
-        copied.references,
-        copied.sampled_references,
-        part,
-        copied.saving if enough else None,
-        MIN_COPIES,
-    )
+    part, windows = copied.record.seen_fraction or 0.0, copied.windows
+    saving = copied.saving if windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION else None
+    of = copied.references, copied.sampled_references
+    return ModelledWindows(copied.core, windows, *of, part, saving, MIN_COPIES)
 
 
 def shortfall(sample: ModelledWindows | None) -> str:
@@ -169,12 +156,11 @@ def with_overlap(
     simple: PredictedGain, expected: Interval, runs: Sequence[Run], memory: Footprint
 ) -> PredictedGain:
     """The gain with this model's expected fraction, and the verdict that follows from it."""
+    already, fault = already_huge(runs, memory), simple.fault_fraction
     return replace(
         simple,
         expected_fraction=expected,
-        verdict=verdict(
-            expected, simple.fault_fraction, already_huge(runs, memory), simple.bound_fraction
-        ),
+        verdict=verdict(expected, fault, already, simple.bound_fraction),
         model="overlap",
         models={"overlap": expected, **simple.models},
     )
@@ -206,13 +192,15 @@ def predicted(
     expected = _expected(runs, counts, base_costs, huge_costs)
     fault = fault_saving(runs, memory, base, huge)
     most_ns = most_walks * (base_data.high + base_code.high)
+    # Of all translation, at most the user time; its upper end is the bound.
+    bound = shares(runs, base_data.low + base_code.low, most_ns, user_time)
     return PredictedGain(
         cpu_ns=median([run.cpu_ns for run in runs]),
         wall_ns=median([run.wall_ns for run in runs]),
         base_data_ns=base_data,
         base_code_ns=base_code,
         huge_data_ns=_translation(counts, huge_costs, DATA),
-        bound_fraction=_bound(runs, base_data.low + base_code.low, most_ns),
+        bound_fraction=Interval(bound.high, bound.low, bound.high),
         bound_capped=any(most_ns > run.user_ns for run in runs),
         expected_fraction=expected,
         code_fraction=shares(runs, base_code.low, base_code.high, user_time),
@@ -253,28 +241,11 @@ def _kinds(costs: PageCosts) -> list[tuple[Interval | None, Interval | None]]:
     ]
 
 
-def _ends(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> list[tuple[float, float]]:
-    """For each kind of cost the time in translation at its lower and at its upper end."""
-    size = costs.page_size_bytes
-    return [
-        (
-            _time(counts, size, sides, _low(hit), _low(walk)),
-            _time(counts, size, sides, _high(hit), _high(walk)),
-        )
-        for hit, walk in _kinds(costs)
-    ]
-
-
 def _translation(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> Interval:
-    ends = _ends(counts, costs, sides)
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    size, kinds = costs.page_size_bytes, _kinds(costs)
+    low = min(_time(counts, size, sides, _low(hit), _low(walk)) for hit, walk in kinds)
+    high = max(_time(counts, size, sides, _high(hit), _high(walk)) for hit, walk in kinds)
     return Interval(centre(low, high), low, high)
-
-
-def _bound(runs: Sequence[Run], low_ns: float, high_ns: float) -> Interval:
-    """Share of all translation, at most the user time; its upper end is the bound."""
-    of_run_time = shares(runs, low_ns, high_ns, user_time)
-    return Interval(of_run_time.high, of_run_time.low, of_run_time.high)
 
 
 def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCosts) -> Interval:

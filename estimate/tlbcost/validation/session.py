@@ -147,12 +147,8 @@ def predict_and_try(
     path = resolve(task.argv[0])
     method = catalog.named(task.method)
     announce(f"{task.name}: estimating")
-    asked = EstimateRequest(
-        argv=task.argv,
-        recalibrate=request.recalibrate,
-        engine=request.engine,
-        measured=request.measured,
-    )
+    again, measured = request.recalibrate, request.measured
+    asked = EstimateRequest(task.argv, recalibrate=again, engine=request.engine, measured=measured)
     found = estimate(asked, launcher)
     prediction = prediction_of(found.gain, found.given.measured or found.given.not_measured)
     announce(f"{task.name}: pairs of runs on base pages and with {task.method}")
@@ -180,11 +176,10 @@ def read_suite(only: Sequence[str] = ()) -> list[SuiteTask]:
     """Programs of data/suite.tsv, or those in `only`. Raises TlbcostError for unknown names."""
     file = paths.data("suite.tsv")
     table = read_table(file, formats.SUITE)
-    tasks = [
-        SuiteTask(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
-             row["method"] or "")
-        for row in table.records()
-    ]  # fmt: skip
+    tasks = []
+    for row in table.records():
+        argv = command_of(table.key(f"command_{row['program']}"))
+        tasks.append(SuiteTask(row["name"] or "", argv, row["method"] or ""))
     known = [task.name for task in tasks]
     for name in only:
         if name not in known:
@@ -326,7 +321,8 @@ def print_stream(result: StreamResult, file: TextIO, *, details: bool) -> None:
             section(console, _comparison(check))
         rows = table("", "base pages", "huge pages", "difference")
         for rate in result.rates:
-            rows.add_row(f"{rate.function} (MB/s)", *_compared(rate.base, rate.huge, _rate))
+            rates = _compared(rate.base, rate.huge, lambda rate: f"{rate:,.0f}")
+            rows.add_row(f"{rate.function} (MB/s)", *rates)
         for name, of, shown in _LINES if details else ():
             base = median([of(pair.base) for pair in program.pairs])
             huge = median([of(pair.huge) for pair in program.pairs])
@@ -341,19 +337,11 @@ def print_stream(result: StreamResult, file: TextIO, *, details: bool) -> None:
     print_whole(fill, file)
 
 
-def _rate(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _count(value: float) -> str:
-    return units.count(round(value))
-
-
 _LINES: tuple[tuple[str, Callable[[PairedRun], int], Callable[[float], str]], ...] = (
     ("elapsed", lambda run: run.wall_ns, units.time),
     ("user", lambda run: run.user_ns, units.time),
     ("system", lambda run: run.system_ns, units.time),
-    ("minor faults", lambda run: run.minor_faults, _count),
+    ("minor faults", lambda run: run.minor_faults, lambda faults: units.count(round(faults))),
 )
 
 
