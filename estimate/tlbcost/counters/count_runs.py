@@ -61,10 +61,8 @@ class CountRequest:
     show: Callable[[Sequence[Reading], Sequence[EventRequest]], None] = lambda _, __: None
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    events: tuple[EventRequest, ...]
-    led: bool = True
+# Events to be counted in one run, and whether the leader, cycles, is counted with them.
+_Batch = tuple[tuple[EventRequest, ...], bool]
 
 
 @dataclass(slots=True)
@@ -194,19 +192,18 @@ def _repetition(series: _Series) -> int:
         for each in series.plan.requests
         if each is not leader and each.name not in series.settled
     )
-    batches = [_Batch(rest)]
+    batches: list[_Batch] = [(rest, leader is not None)]
     first = len(series.outcomes)
     while batches and not series.stopped:
-        batch = batches.pop(0)
-        events = (leader, *batch.events) if leader and batch.led else batch.events
-        found = _run(series, events)
+        events, led = batches.pop(0)
+        found = _run(series, (leader, *events) if leader and led else events)
         if not series.plan.one_run:
-            batches[:0] = _further(series, batch, found, has_leader=leader is not None)
+            batches[:0] = _further(series, events, found, led=led)
     return len(series.outcomes) - first
 
 
 def _further(
-    series: _Series, batch: _Batch, found: Mapping[str, Reading], *, has_leader: bool
+    series: _Series, batch: Sequence[EventRequest], found: Mapping[str, Reading], *, led: bool
 ) -> list[_Batch]:
     """What is to be tried in further runs, after one that counted `batch`.
 
@@ -214,18 +211,18 @@ def _further(
     """
     further: list[_Batch] = []
     for state in ("left_over", "never_ran"):
-        events = tuple(each for each in batch.events if found[each.name].state == state)
+        events = tuple(each for each in batch if found[each.name].state == state)
         if not events:
             continue
-        if len(events) < len(batch.events) and state == "left_over":
-            further.append(_Batch(events, batch.led))
+        if len(events) < len(batch) and state == "left_over":
+            further.append((events, led))
         elif len(events) > 1:
             # A group that the kernel took, but never found counters for.
             half = (len(events) + 1) // 2
-            further += [_Batch(events[:half], batch.led), _Batch(events[half:], batch.led)]
-        elif batch.led and has_leader:
+            further += [(events[:half], led), (events[half:], led)]
+        elif led:
             # Some events of POWER need the very counter that cycles are counted in.
-            further.append(_Batch(events, led=False))
+            further.append((events, False))
         else:
             series.settled.add(events[0].name)
     return further

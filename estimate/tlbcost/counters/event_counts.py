@@ -18,7 +18,7 @@ from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import libexec, sys_path
-from tlbcost.counters.pmu import Found, Rights, find_pmu, rights, user_may_count
+from tlbcost.counters.pmu import Rights, find_pmu, rights, user_may_count
 from tlbcost.processors.events import SIZES, Access, event_name, generic_pmu
 from tlbcost.system.hints import as_root, write_setting
 from tlbcost.system.machine import Machine, machine_of
@@ -184,10 +184,10 @@ def parse(name: str, text: str) -> EventCounts:
             pmu=header.get("pmu"),
             mode=mode,  # type: ignore[arg-type]
             counts=tuple(_count(row) for row in found.records()),
-            wall_ns=_time(header, "wall_ns"),
-            user_ns=_time(header, "user_ns"),
-            system_ns=_time(header, "system_ns"),
-            minor_faults=_time(header, "minor_faults"),
+            wall_ns=formats.number(header.get("wall_ns")),
+            user_ns=formats.number(header.get("user_ns")),
+            system_ns=formats.number(header.get("system_ns")),
+            minor_faults=formats.number(header.get("minor_faults")),
             command=header.get("command"),
             machine=machine_of(found.header) if "base_page_bytes" in header else None,
             notes=tuple(value for key, value in header.items() if key.startswith("note_")),
@@ -212,10 +212,6 @@ def _count(row: dict[str, str | None]) -> EventCount:
         raise ValueError(f"not a page size or a run: {row}")
     name = None if row["role"] is None else event_name(row["role"], row["access"], size)
     return EventCount(name, row["event"] or "NA", value, fraction, state, run)  # type: ignore[arg-type]
-
-
-def _time(header: dict[str, str], key: str) -> float | None:
-    return formats.number(header.get(key))
 
 
 def name_parts(name: str | None) -> tuple[str | None, Access | None, int | None]:
@@ -279,15 +275,25 @@ def diagnose(
     whys = [refusal.why for refusal in refusals if refusal.why is not None]
     if whys and len(whys) == len(refusals):
         return _error(whys[0], "'tlbcost events' lists the events of this CPU")
-    if scope == "cgroup" and any(refusal.event in _software() for refusal in refusals):
+    software = {event.name for event in generic_pmu().events if event.type == "software"}
+    if scope == "cgroup" and any(refusal.event in software for refusal in refusals):
         return _error(
             "this cgroup is not one that counters know: it is not in the hierarchy of perf_event",
             "grep perf_event /proc/mounts shows where that is; where it is nowhere, any folder of "
             "cgroup v2 will do",
         )
     if refusals and all(refusal.state == "unsupported" for refusal in refusals):
-        return _unsupported(refusals, find_pmu())
-    return _failed(refusals)
+        return _unsupported([refusal.event for refusal in refusals])
+    shown = []
+    for each in refusals[:_MOST_NAMES]:
+        state = each.state.replace("_", " ")
+        shown.append(f"{each.event}: {state if each.error is None else os.strerror(each.error)}")
+    if len(refusals) > _MOST_NAMES:
+        shown.append("...")
+    return _error(
+        "; ".join(shown) or "tlbcost-count opened no counter",
+        f"'tlbcost doctor' shows what can be counted here; {_SIMULATE}",
+    )
 
 
 def no_process(pid: int) -> TlbcostError:
@@ -375,38 +381,18 @@ def _filtered(name: str, level: int | None) -> TlbcostError:
     )
 
 
-def _software() -> set[str]:
-    return {event.name for event in generic_pmu().events if event.type == "software"}
-
-
-def _unsupported(refusals: Sequence[Refusal], pmu: Found) -> TlbcostError:
-    if pmu.answer == "absent":
+def _unsupported(names: Sequence[str]) -> TlbcostError:
+    if (pmu := find_pmu()).answer == "absent":
         return _error(
             f"there are no hardware counters here ({pmu.how}), as in most virtual machines",
             f"{_SIMULATE}; {_SOFTWARE}",
         )
-    names = [refusal.event for refusal in refusals]
     shown = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         shown += f" and {len(names) - _MOST_NAMES} more"
     return _error(
         f"the counters of this machine have no {shown}",
         f"'tlbcost events' lists the events of this CPU; {_SIMULATE}",
-    )
-
-
-def _failed(refusals: Sequence[Refusal]) -> TlbcostError:
-    shown = [
-        f"{refusal.event}: {refusal.state.replace('_', ' ')}"
-        if refusal.error is None
-        else f"{refusal.event}: {os.strerror(refusal.error)}"
-        for refusal in refusals[:_MOST_NAMES]
-    ]
-    if len(refusals) > _MOST_NAMES:
-        shown.append("...")
-    return _error(
-        "; ".join(shown) or "tlbcost-count opened no counter",
-        f"'tlbcost doctor' shows what can be counted here; {_SIMULATE}",
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.importing.perf_json import object_of, reading_of
+from tlbcost.counters.importing.perf_fields import object_of, reading_of
 from tlbcost.counters.importing.printed_counts import DURATIONS, NS, WHOLE, refused
 
 if TYPE_CHECKING:

@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.reading import read_file
 from tlbcost.counters import event_counts
 from tlbcost.counters.event_counts import EventCount, EventCounts, merge_sources
-from tlbcost.counters.importing import perf_csv, perf_json, perf_text
+from tlbcost.counters.importing import perf_fields, perf_text
+from tlbcost.counters.importing.perf_fields import separator
 from tlbcost.counters.importing.printed_counts import Output, PrintedCount, add_up, meaning, refused
 from tlbcost.counters.profile import Hits, is_recording, read_hits
 from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, named
@@ -32,14 +33,14 @@ _COLUMNS = re.compile(r"\s*(?:samples\s*\|?\s*%\s*\|?\s*)+(?:image name|app name
 _RULE = re.compile(r"\s*-+\s*")
 
 
-@dataclass(slots=True)
 class _Listing:
     """One listing: the lines above its columns, then samples of each object."""
 
-    head: list[str] = field(default_factory=list)
-    events: list[tuple[str, int]] = field(default_factory=list)
-    columns: bool = False
-    rows: list[tuple[str, list[int]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.head: list[str] = []
+        self.events: list[tuple[str, int]] = []
+        self.columns = False
+        self.rows: list[tuple[str, list[int]]] = []
 
 
 def parse(
@@ -136,11 +137,8 @@ def _choose(
     for found, samples in totals.items():
         if object_name in (found, found.rpartition("/")[2]):
             return found, samples
-    raise TlbcostError(
-        f"no object '{object_name}' is listed in {name}",
-        "it has " + ", ".join(list(totals)[:20]),
-        USAGE,
-    )
+    hint = "it has " + ", ".join(list(totals)[:20])
+    raise TlbcostError(f"no object '{object_name}' is listed in {name}", hint, USAGE)
 
 
 # Larger files are recordings, not counts.
@@ -208,7 +206,14 @@ def import_file(path: Path, pmu: Pmu | None, object_name: str | None = None) -> 
     line, or why it cannot be read.
     """
     data = read_file(path, _MOST_BYTES)
-    return import_text(_decoded(path, data), str(path), pmu, object_name)
+    if b"\0" in data:
+        raise TlbcostError(f"cannot read counts from {path}: it is a binary file", _HINT)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Thousands separators of French locales are not ASCII; this is for those of old systems.
+        text = data.decode("latin-1")
+    return import_text(text.replace("\r\n", "\n"), str(path), pmu, object_name)
 
 
 def import_text(
@@ -234,7 +239,7 @@ def _lines(text: str) -> list[tuple[int, str]]:
     for lines in (written, bare):
         if any(perf_text.is_start(line) for _, line in lines):
             return lines
-    is_perf = any(line.startswith("{") for _, line in bare) or perf_csv.separator(bare) is not None
+    is_perf = any(line.startswith("{") for _, line in bare) or separator(bare) is not None
     return bare if is_perf and all(line.startswith("#") for _, line in written) else written
 
 
@@ -249,24 +254,10 @@ def _parsed(name: str, numbered: Sequence[tuple[int, str]]) -> list[Output]:
     rows = [output for output in rows if output]
     if not rows:
         raise TlbcostError(f"cannot read counts from {name}: it is empty")
-    if any(line.lstrip().startswith("{") for _, line in rows[0]):
-        reader = perf_json.parse
-    elif perf_csv.separator(rows[0]) is not None:
-        reader = perf_csv.parse
-    else:
+    objects = any(line.lstrip().startswith("{") for _, line in rows[0])
+    if not objects and separator(rows[0]) is None:
         raise TlbcostError(f"cannot read counts from {name}:{rows[0][0][0]}: {_FORMATS}")
-    return [reader(name, output) for output in rows]
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    """Thousands separators of French locales are not ASCII; Latin-1 is for those of old systems."""
-    if b"\0" in data:
-        raise TlbcostError(f"cannot read counts from {path}: it is a binary file", _HINT)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return text.replace("\r\n", "\n")
+    return [perf_fields.parse(name, output, objects=objects) for output in rows]
 
 
 def of_one_subject(

@@ -354,15 +354,6 @@ def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
     return round(1e9 * max(times)) if times else None
 
 
-def whole_output(
-    name: str, readings: list[PrintedCount], unread: Sequence[tuple[int, str]], several: bool
-) -> Output:
-    """What -x or -j printed. Raises TlbcostError if `unread`, or a time, is damaged."""
-    notes = ["the counts are means over repeated runs"] if several else []
-    notes += note_of_unread(name, unread, readings)
-    return readings, FileFacts(wall_ns=last_time(name, readings), notes=tuple(notes))
-
-
 def refused(name: str, line: int, why: str) -> TlbcostError:
     return TlbcostError(f"cannot read counts from {name}:{line}: {why}")
 
