@@ -65,17 +65,13 @@ def copied_attributions(
     places = sums.merge(tables.mappings, on=_MAPPING)
     kinds = _kinds(places, executable)
     resident = {(mapping.start, mapping.end): mapping for _, mapping in seen}
+    sized = zip(_rows(places), kinds, _sizes(places, kinds, resident), strict=True)
     blocks = _blocks(tables, weighed)
     return (
         ImageAttribution(
             pid=int(places["pid"].iloc[0]),
             program=program,
-            regions=tuple(
-                _region(row, kind, size, resident)
-                for row, kind, size in zip(
-                    _rows(places), kinds, _sizes(places, kinds, resident), strict=True
-                )
-            ),
+            regions=tuple(_region(row, kind, size, resident) for row, kind, size in sized),
             lines=_lines(tables, weights, program),
             stacks=_stacks(tables, weights),
             phases=(),
@@ -126,13 +122,9 @@ def _kinds(places: pd.DataFrame, executable: str) -> list[smaps.Mapping]:
             f"{row['start']:x}-{row['end']:x} r{write}{execute}{share} {row['offset']:08x} "
             f"{row['major']:02x}:{row['minor']:02x} {row['inode']} {row['name']}"
         )
-        parsed = smaps.parse(line + "\nSize: 0 kB\n", executable)
-        found.append(parsed[0] if parsed else _unknown(row))
+        unknown = smaps.Mapping(str(row["name"]), "anonymous", None, 0, 0, 0, 0, 0, 0)
+        found.append(next(iter(smaps.parse(line + "\nSize: 0 kB\n", executable)), unknown))
     return found
-
-
-def _unknown(row: Mapping[str, Any]) -> smaps.Mapping:
-    return smaps.Mapping(str(row["name"]), "anonymous", None, 0, 0, 0, 0, 0, 0)
 
 
 def _kind(mapping: smaps.Mapping) -> str:
@@ -198,7 +190,10 @@ def _region(
     # Never mapped there when the copy was made: a mapping of its own.
     kind = _kind(mapping) if row["end"] else "unknown"
     present = resident.get((row["start"], row["end"]))
-    pages, huge_pages = None, _touched_huge(present)
+    pages = huge_pages = None
+    if present is not None and present.resident_bytes >= present.size_bytes:
+        # All of it is there: huge pages that hold any of it.
+        huge_pages = -(-present.end // _HUGE_BYTES) - present.start // _HUGE_BYTES
     if not size:
         pages = huge_pages = 0
     elif present is not None and present.page_bytes:
@@ -219,13 +214,6 @@ def _region(
         modelled_base=_modelled(row, "base"),
         modelled_huge=_modelled(row, "huge"),
     )
-
-
-def _touched_huge(present: smaps.Mapping | None) -> int | None:
-    """Huge pages that hold any of it: known where all of it is there."""
-    if present is None or present.resident_bytes < present.size_bytes:
-        return None
-    return -(-present.end // _HUGE_BYTES) - present.start // _HUGE_BYTES
 
 
 def _misses(row: Mapping[str, Any], size: str, side: str) -> Misses:
@@ -251,16 +239,11 @@ def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Lin
     sums = places.groupby(_PLACE)[_MISSES].sum().reset_index()
     addresses = places.drop_duplicates(_PLACE).set_index(_PLACE)["address"]
     sites = _sites(sums, tables.mappings)
-    return tuple(
-        Line(
-            program,
-            int(addresses[(row["pid"], row["object"], row["place"])]),
-            site,
-            _sided(row, "base"),
-            _sided(row, "huge"),
-        )
-        for row, site in zip(_rows(sums), sites, strict=True)
-    )
+    found = []
+    for row, site in zip(_rows(sums), sites, strict=True):
+        address = int(addresses[(row["pid"], row["object"], row["place"])])
+        found.append(Line(program, address, site, _sided(row, "base"), _sided(row, "huge")))
+    return tuple(found)
 
 
 def _placed(code: pd.DataFrame, mappings: pd.DataFrame) -> pd.DataFrame:
@@ -311,36 +294,26 @@ def _site_of(
     return sites[row["run"], row["worker"], row["mapping"], row["address"]]
 
 
-def _files(mappings: pd.DataFrame) -> dict[tuple[int, str], str]:
-    code = mappings[mappings["executable"] == "yes"].drop_duplicates(["pid", "name"])
-    return {
-        (int(row["pid"]), str(row["name"])): mapped_file(
-            int(row["pid"]), str(row["name"]), int(row["inode"]), int(row["start"]), int(row["end"])
-        )
-        for row in _rows(code)
-        if str(row["name"]).startswith("/")
-    }
-
-
 def _sites(places: pd.DataFrame, mappings: pd.DataFrame) -> list[SourceLocation]:
-    files = _files(mappings)
-    names = [str(row["object"]) for row in _rows(places)]
-    opened = [
-        files.get((int(row["pid"]), name), name)
-        for row, name in zip(_rows(places), names, strict=True)
-    ]
-    code = [
-        CodePlace(int(row["pid"]), path if path.startswith("/") else None, int(row["place"]))
-        for row, path in zip(_rows(places), opened, strict=True)
-    ]
+    files: dict[tuple[int, str], str] = {}
+    mapped = mappings[mappings["executable"] == "yes"].drop_duplicates(["pid", "name"])
+    for row in _rows(mapped):
+        pid, name = int(row["pid"]), str(row["name"])
+        if name.startswith("/"):
+            where = int(row["inode"]), int(row["start"]), int(row["end"])
+            files[pid, name] = mapped_file(pid, name, *where)
+    names, code = [], []
+    for row in _rows(places):
+        pid, name = int(row["pid"]), str(row["object"])
+        path = files.get((pid, name), name)
+        names.append(name)
+        code.append(CodePlace(pid, path if path.startswith("/") else None, int(row["place"])))
     resolver = Resolver()
-    found: Sequence[tuple[CodePlace, str | None, Any]] = list(
-        zip(code, resolver.names(code), resolver.sources(code), strict=True)
-    )
+    found = zip(names, code, resolver.names(code), resolver.sources(code), strict=True)
     sites = []
-    for (place, symbol, source), name in zip(found, names, strict=True):
+    for name, place, symbol, source in found:
         function, file, line = source or (symbol, None, None)
         # Its links are another system's.
-        where = os.path.realpath(name) if place.path == name else name
-        sites.append(SourceLocation(name and where, function, file, line))
+        here = os.path.realpath(name) if place.path == name else name
+        sites.append(SourceLocation(name and here, function, file, line))
     return sites

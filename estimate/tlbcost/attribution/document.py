@@ -62,15 +62,8 @@ class AllocationSite(SourceLocation):
 class RegionShare:
     """One mapping's part of the misses, the time and the gain.
 
-    `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_bytes`: base
-    pages that the program accessed; `touched_huge_bytes`: what they use on huge pages, by the
-    regions that contain them. `misses_fraction`, `huge_misses_fraction`: of all walks on base
-    pages, and on huge ones. `time_fraction`: of the time in translation on base pages.
-    `gain_fraction`: part of the run time that huge pages for this memory alone should save.
-    `sites`: where it was allocated, with their share of its misses, most first. `samples`: the
-    number behind `misses_fraction`, with its 95 % interval; None: it was simulated.
-    `malloc_fraction`: of its walks, those on memory that calls of malloc mapped; None: the calls
-    are unknown.
+    `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_huge_bytes`: by
+    the huge regions that contain the touched pages. `sites` have their share of its misses.
     """
 
     program: Annotated[str, doc("the executable")]
@@ -136,10 +129,9 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of code and its share of all walks on base pages.
+    """A line of code and its walks, of data and of fetches; None: not known.
 
-    `walks`, `huge_walks`: its number on each page size, of data and of fetches; None: not known.
-    `samples`: the number that the others are estimated from; None: they are simulated.
+    `samples`: the number that the others are estimated from.
     """
 
     site: Annotated[SourceLocation, doc("where it is")]
@@ -339,27 +331,25 @@ class AttributionPart(Part, frozen=True, kw_only=True):
 def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
     if attribution is None:
         return None
+    phases = []
+    for image in attribution.images:
+        misses = [
+            PhaseMisses(
+                start=phase.start,
+                stlb_hits=phase.base.hits,
+                stlb_misses=phase.base.walks,
+                huge_stlb_hits=phase.huge.hits,
+                huge_stlb_misses=phase.huge.walks,
+            )
+            for phase in image.phases
+        ]
+        phases.append(part_of(ProcessPhases, image, phases=misses))
     return part_of(
         AttributionPart,
         attribution,
-        other_fraction=attribution.other_fraction,
         memory=attribution.regions,
         code=attribution.code[:MOST_LINES],
-        phases=[_phases(image) for image in attribution.images],
+        phases=phases,
         blocks=curve_of([block for image in attribution.images for block in image.blocks]),
         sites=tuple(site for image in attribution.images for site in image.sites),
     )
-
-
-def _phases(image: ImageAttribution) -> ProcessPhases:
-    phases = [
-        PhaseMisses(
-            start=phase.start,
-            stlb_hits=phase.base.hits,
-            stlb_misses=phase.base.walks,
-            huge_stlb_hits=phase.huge.hits,
-            huge_stlb_misses=phase.huge.walks,
-        )
-        for phase in image.phases
-    ]
-    return part_of(ProcessPhases, image, phases=phases)

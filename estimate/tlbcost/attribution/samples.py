@@ -73,9 +73,8 @@ def sample_misses(
     """Run the program again as in `before`, and sample its misses. Raises TlbcostError."""
     wanted = tuple(EventRequest.of(event) for event in addressed(pmu))
     if not wanted:
-        return Sampled(
-            path, pmu, None, f"{pmu.name} has no event whose samples hold addresses of data"
-        )
+        why = f"{pmu.name} has no event whose samples hold addresses of data"
+        return Sampled(path, pmu, None, why)
     recording = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
     try:
         launch = sampled_runs(launcher, argv, path, started)
@@ -174,10 +173,13 @@ def _regions(
     found = []
     for (program, kind, name), group in groups.items():
         own = sum(hit.samples for hit, _ in group)
-        share = None
+        share = gain = None
         if own >= FEWEST:
             part = sum(weight for _, weight in group) / whole
             share = Interval(part, *share_interval(part, samples))
+            # As if each miss cost the same.
+            ends = [a * b for a in (expected.low, expected.high) for b in (share.low, share.high)]
+            gain = Interval(expected.value * part, min(ends), max(ends))
         found.append(
             RegionShare(
                 program=program,
@@ -191,18 +193,12 @@ def _regions(
                 huge_misses_fraction=None,
                 time_fraction=None,
                 huge_time_fraction=None,
-                gain_fraction=None if share is None else _gain(expected, share),
+                gain_fraction=gain,
                 samples=own,
                 misses_interval=share,
             )
         )
     return sorted(found, key=lambda region: (-(region.misses_fraction or 0.0), region.name))
-
-
-def _gain(expected: Interval, share: Interval) -> Interval:
-    """As if each miss cost the same."""
-    ends = [end * part for end in (expected.low, expected.high) for part in (share.low, share.high)]
-    return Interval(expected.value * share.value, min(ends), max(ends))
 
 
 def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int, str]:
@@ -251,15 +247,14 @@ def _nameless(
 
 
 def _code(weights: _Weights) -> tuple[CodeLine, ...]:
-    groups: dict[SourceLocation, _Weights] = {}
+    samples, events = Counter[SourceLocation](), dict[SourceLocation, float]()
     for hit, weight in weights:
         site = SourceLocation(hit.object, hit.symbol, None, None)
-        groups.setdefault(site, []).append((hit, weight))
-    whole = sum(weight for _, weight in weights)
+        samples[site] += hit.samples
+        events[site] = events.get(site, 0.0) + weight
+    whole = sum(events.values())
     found = []
-    for site, group in groups.items():
-        own = sum(hit.samples for hit, _ in group)
-        events = sum(weight for _, weight in group)
-        share = events / whole if own >= FEWEST else None
-        found.append(CodeLine(site, share, round(events), None, own))
+    for site, own in samples.items():
+        share = events[site] / whole if own >= FEWEST else None
+        found.append(CodeLine(site, share, round(events[site]), None, own))
     return tuple(sorted(found, key=lambda line: -line.walks))

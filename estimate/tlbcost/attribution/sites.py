@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +94,8 @@ def read_sites(folder: Path, blocks: Sequence[Block]) -> Sites:
         peaks |= {(pid, key): n for key, n in _peaks(found).items()}
     # Threads that wait for the file to grow lose a few.
     if lost > _LOST_FRACTION * (lost + read):
-        say(
-            f"{lost:,} of {lost + read:,} allocations did not fit into the record: no site is known"
-        )
+        lack = "did not fit into the record: no site is known"
+        say(f"{lost:,} of {lost + read:,} allocations {lack}")
     for each in owners:
         whole = sum(each.values())
         for key in each:
@@ -106,27 +106,27 @@ def read_sites(folder: Path, blocks: Sequence[Block]) -> Sites:
 def gains(sites: Sites, blocks: Sequence[Block]) -> tuple[SiteGain, ...]:
     """By the line that allocated, the largest gain first."""
     saved = saved_walks(blocks)
-    sums: dict[SourceLocation, list[float]] = {}
+    gained: dict[SourceLocation, float] = defaultdict(float)
+    growth: dict[SourceLocation, float] = defaultdict(float)
     keys: dict[SourceLocation, dict[_Key, None]] = {}
     for block, walks, owners in zip(blocks, saved, sites.owners, strict=True):
+        added = added_bytes(block)
         for key, part in owners.items():
             site = allocation_site(sites.stacks[key])
             if site is not None:
-                total = sums.setdefault(site, [0.0, 0.0])
-                total[0] += walks * part
-                added = added_bytes(block)
-                total[1] += math.nan if added is None else added * part
+                gained[site] += walks * part
+                growth[site] += math.nan if added is None else added * part
                 keys.setdefault(site, {})[key] = None
     whole = sum(saved) or 1.0
     found = [
         SiteGain(
             site=site,
-            gain_fraction=min(gain / whole, 1.0),
-            allocated_bytes=sum(sites.peaks[key] for key in keys[site]),
-            growth_bytes=None if math.isnan(growth) else round(growth),
-            keys=tuple(dict.fromkeys(f"{key:016x}" for _, key in keys[site])),
+            gain_fraction=min(gained[site] / whole, 1.0),
+            allocated_bytes=sum(sites.peaks[key] for key in own),
+            growth_bytes=None if math.isnan(growth[site]) else round(growth[site]),
+            keys=tuple(dict.fromkeys(f"{key:016x}" for _, key in own)),
         )
-        for site, (gain, growth) in sums.items()
+        for site, own in keys.items()
     ]
     return tuple(sorted(found, key=lambda each: -each.gain_fraction))
 
@@ -157,15 +157,14 @@ def _read(path: Path) -> tuple[list[_Allocation], int]:
 def _peaks(rows: Iterable[_Allocation]) -> dict[int, int]:
     """Of each stack, the most bytes at once."""
     live: dict[int, _Allocation] = {}
-    now: dict[int, int] = {}
-    most: dict[int, int] = {}
+    now, most = Counter[int](), dict[int, int]()
     for row in rows:
         before = live.pop(row.address, None)
         if before is not None:
             now[before.key] -= before.weight
         if row.weight:
             live[row.address] = row
-            now[row.key] = now.get(row.key, 0) + row.weight
+            now[row.key] += row.weight
             most[row.key] = max(most.get(row.key, 0), now[row.key])
     return most
 
@@ -245,7 +244,12 @@ def plan_of(sites: Sequence[SiteGain], program: str) -> SitePlan:
     """Sites with three quarters of the gain that sites have, for the least memory."""
     wanted = _PLANNED_FRACTION * sum(site.gain_fraction for site in sites)
     chosen: list[SiteGain] = []
-    for site in sorted(sites, key=_worth, reverse=True):
+
+    def worth(site: SiteGain) -> float:
+        """The gain for each byte; with the memory unknown, as if it added none."""
+        return site.gain_fraction / ((site.growth_bytes or 0) + 4096)
+
+    for site in sorted(sites, key=worth, reverse=True):
         if sum(each.gain_fraction for each in chosen) < wanted:
             chosen.append(site)
     added = [site.growth_bytes for site in chosen]
@@ -259,11 +263,6 @@ def plan_of(sites: Sequence[SiteGain], program: str) -> SitePlan:
     )
 
 
-def _worth(site: SiteGain) -> float:
-    """The gain for each byte; with the memory unknown, as if it added none."""
-    return site.gain_fraction / ((site.growth_bytes or 0) + 4096)
-
-
 def plan_variables(path: Path) -> dict[str, str]:
     """What a program needs in its environment to follow a plan. Raises TlbcostError."""
     hint = "tlbcost estimate --plan FILE -- COMMAND"
@@ -272,8 +271,7 @@ def plan_variables(path: Path) -> dict[str, str]:
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not a plan: {error}", hint) from error
     if plan.build_id != build_id_of(plan.program):
-        raise TlbcostError(
-            f"{path}: {plan.program} is another build now, and its sites have other keys", hint
-        )
+        why = f"{plan.program} is another build now, and its sites have other keys"
+        raise TlbcostError(f"{path}: {why}", hint)
     keys = (key for site in plan.sites for key in site.keys)
     return {"LD_PRELOAD": str(library()), "TLBCOST_SITES_PLAN": ",".join(keys)}

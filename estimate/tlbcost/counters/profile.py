@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -102,26 +103,23 @@ class Hits:
 
 def is_recording(path: Path) -> bool:
     """Whether the file is perf.data, or samples as perf script prints them. False for a pipe."""
-    return path.is_file() and (_start(path).startswith(_MAGIC) or _is_printed(path))
+    return path.is_file() and _kind(path) is not None
 
 
-def _is_printed(path: Path) -> bool:
-    lines = _start(path).decode(errors="replace").splitlines()[:4]
-    return any(_LINE.fullmatch(line, 16) for line in lines)
-
-
-def _start(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST)
-    except OSError:
-        # Who reads it says why.
-        return b""
+def _kind(path: Path) -> Literal["recorded", "printed"] | None:
+    start = b""
+    # Who reads it says why.
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        start = file.read(_LONGEST)
+    lines = start.decode(errors="replace").splitlines()[:4]
+    if any(_LINE.fullmatch(line, 16) for line in lines):
+        return "printed"
+    return "recorded" if start.startswith(_MAGIC) else None
 
 
 def read_samples(path: Path) -> tuple[list[Sample], int]:
     """Samples, and how many records were lost. Raises TlbcostError if perf cannot print them."""
-    if not _is_printed(path):
+    if _kind(path) != "printed":
         return samples_in(_printed(path))
     return samples_in(path.read_text(errors="surrogateescape").splitlines())
 
@@ -267,6 +265,7 @@ DEFAULT_ROWS = 15
 _COLUMNS = 80
 _SAMPLES, _PERCENT = 10, 8
 _NARROWEST = 12
+_TITLES = {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,10 +336,8 @@ def totals(hits: Hits) -> dict[str, EventSamples]:
 def short_names(objects: Sequence[str | None]) -> dict[str, str]:
     paths = {name for name in objects if name is not None and name.startswith("/")}
     short = {path: names.shown(PurePosixPath(path).name or path) for path in paths}
-    taken = list(short.values())
-    return {
-        path: name if taken.count(name) == 1 else names.shown(path) for path, name in short.items()
-    }
+    taken = Counter(short.values())
+    return {path: short[path] if taken[short[path]] == 1 else names.shown(path) for path in paths}
 
 
 def describe(profile: Profile) -> str:
@@ -368,11 +365,10 @@ def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
     whole = totals(profile.hits)
     events = list(whole)
     short = short_names([row.object for row in shown] + [row.data for row in shown])
-    titles = {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[
-        profile.by
-    ]
+    titles = _TITLES[profile.by]
     pair = _SAMPLES + _PERCENT
-    lines = ["".join(f"{_cut(name, pair - 2):>{pair}}" for name in events)]
+    cut = [name if len(name) <= pair - 2 else f"{name[: pair - 4]}.." for name in events]
+    lines = ["".join(f"{name:>{pair}}" for name in cut)]
     lines.append((f"{'samples':>{_SAMPLES}}{'%':>{_PERCENT}}" * len(events)) + "  " + titles[0])
     names = [_names(row, profile.by, short) for row in shown]
     kept = shown[: profile.limit]
@@ -403,10 +399,6 @@ def _pair(found: EventSamples, whole: EventSamples) -> str:
     # As profilers have always shown it: small shares must stay apart in a column.
     share = f"{100 * found.estimated / whole.estimated:.2f}" if whole.estimated else None
     return f"{found.samples:>{_SAMPLES},}{share or units.NOT_OBTAINED:>{_PERCENT}}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 2]}.."
 
 
 class ProfileDocument(Part, frozen=True, kw_only=True):

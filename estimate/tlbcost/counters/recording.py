@@ -164,13 +164,11 @@ def take_samples(
     if not _is_written(file):
         if launch is None and code == -signal.SIGINT:
             raise KeyboardInterrupt
-        refusals = probe(generic_pmu(), plan.requests, plan.mode)
-        here = tuple(
-            request
-            for request, refusal in zip(plan.requests, refusals, strict=True)
-            if refusal.state == "counted"
+        found = list(
+            zip(plan.requests, probe(generic_pmu(), plan.requests, plan.mode), strict=True)
         )
-        refused = [refusal for refusal in refusals if refusal.state != "counted"]
+        here = tuple(request for request, each in found if each.state == "counted")
+        refused = [each for _, each in found if each.state != "counted"]
         if not here or not refused:
             raise diagnose(refused, target.scope, plan.mode, target.pid)
         notes = tuple(explain(refusal) for refusal in refused)
@@ -297,12 +295,10 @@ def _pace(request: EventRequest, pace: Pace) -> list[str]:
         return [f"freq={pace.frequency}"]
     if pace.period is not None:
         return [f"period={pace.period}"]
-    role = (
-        request.role_name.split(".")[0]
-        if request.role_name is not None
-        else next((e.role for e in generic_pmu().events if e.string == request.event), None)
-    )
-    if role is None:
+    role = (request.role_name or "").split(".")[0]
+    if not role:
+        role = next((e.role for e in generic_pmu().events if e.string == request.event), "")
+    if not role:
         return []
     # AMD's instruction-based sampling takes any operation, few of which miss.
     often = role.endswith(("_cycles", "_slots")) or "ibs_" in request.spec
