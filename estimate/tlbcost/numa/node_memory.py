@@ -143,13 +143,8 @@ def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
 
 
 class PlacementSampler:
-    """Samples a program and everything that it starts, from a thread, until it has ended.
-
-        sampler = PlacementSampler(base_page_bytes)
-        launcher.execute(argv, discard=False, started=sampler.start)
-        memory = sampler.stop()
-
-    The sample with most memory is kept.
+    """Samples a program and everything that it starts, from a thread: from start(), which is for
+    Launcher.execute() to call, until stop(). The sample with most memory is kept.
     """
 
     def __init__(self, base_page_bytes: int) -> None:
@@ -175,9 +170,8 @@ class PlacementSampler:
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
             memory = look(process_tree.offspring([launcher_pid]), self._base)
-            if memory is not None and (
-                self._most is None or memory.resident_bytes >= self._most.resident_bytes
-            ):
+            most = 0 if self._most is None else self._most.resident_bytes
+            if memory is not None and memory.resident_bytes >= most:
                 self._most = memory
 
 

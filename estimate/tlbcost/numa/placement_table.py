@@ -7,7 +7,7 @@ The simulator's tables `placement` and `touches` (doc/format.md), and the option
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -94,16 +94,15 @@ class ImagePlacement:
 
 def plan_for(run: Run, l2_bytes: int, l3_share_bytes: int, caches_source: str) -> PlacementPlan:
     """Every reference of a program like this run's, or a sample of them."""
-    plan = PlacementPlan(
-        l2_bytes=l2_bytes, l3_share_bytes=l3_share_bytes, caches_source=caches_source
-    )
-    if run.user_ns + run.system_ns <= _ALL_BELOW_NS:
-        return plan
-    return replace(
-        plan,
-        period_references=_PERIOD,
-        warm_references=_WARM,
-        measured_references=_MEASURED,
+    whole = run.user_ns + run.system_ns <= _ALL_BELOW_NS
+    period, warm, measured = (1, 0, 1) if whole else (_PERIOD, _WARM, _MEASURED)
+    return PlacementPlan(
+        period_references=period,
+        warm_references=warm,
+        measured_references=measured,
+        l2_bytes=l2_bytes,
+        l3_share_bytes=l3_share_bytes,
+        caches_source=caches_source,
     )
 
 
@@ -127,9 +126,8 @@ def read_placements(folder: Path) -> tuple[ImagePlacement, ...]:
             if image is not None:
                 images.append(image)
     except TlbcostError as error:
-        raise TlbcostError(
-            str(error), error.hint or "tlbcost doctor", error.exit_code or TOOL_FAILED
-        ) from error
+        hint = error.hint or "tlbcost doctor"
+        raise TlbcostError(str(error), hint, error.exit_code or TOOL_FAILED) from error
     return tuple(images)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.numa import carrefour
-from tlbcost.numa.carrefour import Decision, DecisionCode, Remedy, Split
+from tlbcost.numa.carrefour import DecisionCode, Remedy, Split
 from tlbcost.numa.locality import (
     INTERLEAVE_ABOVE,
     SPLIT_GAIN,
@@ -183,30 +183,15 @@ def worded(study: Study) -> Study:
         f"splits from {carrefour.SPLIT_FROM_MAPTU:g}, which is not applied, since the rate is this "
         "machine's"
     )
-    return replace(
-        study,
-        verdict=_verdict(study),
-        carrefour_lp=replace(
-            study.carrefour_lp,
-            code=_CODES[study.carrefour_lp.split],
-            sentence=_sentence(study.carrefour_lp),
-            reasons=(*_reactive(study), *_conservative(study), rate),
-        ),
-    )
-
-
-def _verdict(study: Study) -> str:
     size = units.size(study.huge.page_size_bytes)
     words = direction_words(study.directions.translation, study.directions.placement)
-    return (
+    verdict = (
         f"{size} pages by first touch on {study.nodes.count} nodes: {words} "
         f"({placement_words(study.base.first_touch, study.huge.first_touch)}; page walks cause "
         f"{share(study.walk_l2_miss_fraction)} of the L2 misses on "
         f"{units.size(study.base.page_size_bytes)} pages)."
     )
-
-
-def _sentence(decision: Decision) -> str:
+    decision = study.carrefour_lp
     if decision.split == "shared":
         what = "split all shared huge pages, and move their base pages to their users"
     elif decision.split == "hot":
@@ -217,7 +202,13 @@ def _sentence(decision: Decision) -> str:
         what = "keep the huge pages, and move them to their users"
     else:
         what = "leave the huge pages as they are"
-    return f"Carrefour-LP would {what}."
+    decided = replace(
+        decision,
+        code=_CODES[decision.split],
+        sentence=f"Carrefour-LP would {what}.",
+        reasons=(*_reactive(study), *_conservative(study), rate),
+    )
+    return replace(study, verdict=verdict, carrefour_lp=decided)
 
 
 def _reactive(study: Study) -> list[str]:

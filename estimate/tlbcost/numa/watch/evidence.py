@@ -132,25 +132,24 @@ class PageEvidence:
     def seen(self) -> Ints:
         return np.asarray(np.bincount(self._page, self._count, minlength=len(self.page)))
 
-    def moved(self) -> Ints:
-        return placement.by_main_user(self.pages, self.accesses, huge=True)
+    def moved(self, by: Ints | None = None) -> Ints:
+        """The main user's node of each page, by all accesses or by these."""
+        by = self.accesses if by is None else by
+        return placement.by_main_user(self.pages, by, huge=True)
 
     def lar_moved(self) -> Lar:
         """Local accesses with each page on its main user's node, against now."""
-        return self._compare(lambda by: placement.by_main_user(self.pages, by, huge=True), None)
+        return self._compare(self.moved, None)
 
     def lar_split(self) -> Lar:
         """The same with huge pages split first, against moving them whole."""
 
-        def whole(by: Ints) -> Ints:
-            return placement.by_main_user(self.pages, by, huge=True)
-
         def split(by: Ints) -> Ints:
             # A piece that was not seen goes with the rest of its huge page.
             pieces = placement.by_main_user(self.pages, by, huge=False)
-            return np.where(by.sum(axis=1) > 0, pieces, whole(by))
+            return np.where(by.sum(axis=1) > 0, pieces, self.moved(by))
 
-        return self._compare(split, whole)
+        return self._compare(split, self.moved)
 
     def _compare(self, choose: _Choice, other: _Choice | None) -> Lar:
         size = np.zeros(len(self.window_node))
@@ -158,21 +157,20 @@ class PageEvidence:
         for fit, test in (self._halves, self._halves[::-1]):
             by = self._by_node(fit)
             size += self._per_window(test)
-            hits += self._local(test, choose(by))
-            before += self._local(test, self.node if other is None else other(by))
+            hits += self._per_window(test, choose(by))
+            before += self._per_window(test, self.node if other is None else other(by))
         if not size.sum():
             return Lar(0.0, 0.0, -1.0)
         gain, least = _least_ratio(hits - before, size)
         return Lar(float(hits.sum() / size.sum()), gain, least)
 
-    def _per_window(self, count: Ints) -> Floats:
+    def _per_window(self, count: Ints, home: Ints | None = None) -> Floats:
+        """Accesses of each window; with `home`, the local ones if pages are there."""
+        if home is not None:
+            count = np.where(home[self._page] == self.window_node[self._window], count, 0)
         weighed = count * self._weight[self._window]
         summed = np.bincount(self._window, weighed, minlength=len(self.window_node))
         return np.asarray(summed, dtype=np.float64)
-
-    def _local(self, count: Ints, home: Ints) -> Floats:
-        here = home[self._page] == self.window_node[self._window]
-        return self._per_window(np.where(here, count, 0))
 
     def hot_units(self, above: float) -> Ints:
         """Huge pages that several nodes access, and that surely have more than this share."""
@@ -218,11 +216,9 @@ def _rows(windows: Sequence[ThreadWindow], page: Ints, present: Bools) -> tuple[
         known = (page[at] == window.pages) & present[at] if len(page) else at < 0
         chosen = index[at[known]] if len(page) else at[known]
         parts.append((np.full(len(chosen), number), chosen, window.counts[known]))
-    if not parts:
-        empty = np.zeros(0, dtype=np.int64)
-        return empty, empty, empty
-    window_of, page_of, count = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return window_of, page_of, count
+    empty = np.zeros(0, dtype=np.int64)
+    window_of, page_of, count = zip((empty, empty, empty), *parts, strict=True)
+    return np.concatenate(window_of), np.concatenate(page_of), np.concatenate(count)
 
 
 def _least_ratio(part: Floats, size: Floats) -> tuple[float, float]:
@@ -250,9 +246,7 @@ def walk_fraction(windows: Collection[ThreadWindow]) -> float | None:
 
 
 def pages_of(windows: Sequence[ThreadWindow]) -> Ints:
-    if not windows:
-        return np.zeros(0, dtype=np.int64)
-    return np.unique(np.concatenate([each.pages for each in windows]))
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(w.pages for w in windows)]))
 
 
 def least_walk_fraction(windows: Collection[ThreadWindow]) -> float | None:

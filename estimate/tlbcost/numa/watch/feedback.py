@@ -121,9 +121,6 @@ class Feedback:
         if now_s - trial.at_s < self.limits.rest_s:
             return None
         self.trial = None
-        return self._reversed(trial)
-
-    def _reversed(self, trial: ActionTrial) -> tuple[Action, ...]:
         why = "it did not help"
         none = np.zeros(0, dtype=np.int64)
         pages = np.array(sorted(trial.before), dtype=np.int64)
