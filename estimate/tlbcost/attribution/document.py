@@ -62,8 +62,15 @@ class AllocationSite(SourceLocation):
 class RegionShare:
     """One mapping's part of the misses, the time and the gain.
 
-    `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_huge_bytes`: by
-    the huge regions that contain the touched pages. `sites` have their share of its misses.
+    `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_bytes`: base
+    pages that the program accessed; `touched_huge_bytes`: what they use on huge pages, by the
+    regions that contain them. `misses_fraction`, `huge_misses_fraction`: of all walks on base
+    pages, and on huge ones. `time_fraction`: of the time in translation on base pages.
+    `gain_fraction`: part of the run time that huge pages for this memory alone should save.
+    `sites`: where it was allocated, with their share of its misses, most first. `samples`: the
+    number behind `misses_fraction`, with its 95 % interval; None: it was simulated.
+    `malloc_fraction`: of its walks, those on memory that calls of malloc mapped; None: the calls
+    are unknown.
     """
 
     program: Annotated[str, doc("the executable")]
@@ -129,9 +136,10 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of code and its walks, of data and of fetches; None: not known.
+    """A line of code and its share of all walks on base pages.
 
-    `samples`: the number that the others are estimated from.
+    `walks`, `huge_walks`: its number on each page size, of data and of fetches; None: not known.
+    `samples`: the number that the others are estimated from; None: they are simulated.
     """
 
     site: Annotated[SourceLocation, doc("where it is")]

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of `tlbcost count`: sums of several runs, as text and as JSON.
 
-Among it: is a count of 0 a count, or did nothing count? An Arm PMU takes any raw event, and one
-that the core lacks reads 0. The kernel lists the architecture's events that it found in the core
-(PMCEID registers) under the event source: a 0 of one in that list is a count. Linux names only
-some of the events, so that a 0 of another one cannot be distinguished from one that is not there.
-
-Firmware that hands out counters may give an event none if another one counts it already: QEMU's
-does, for RISC-V. Of two names for one event, the one that reads 0 while the other does not is no
-count.
+Is a count of 0 a count? An Arm PMU takes any raw event, and one that the core lacks reads 0. The
+kernel lists the architecture's events that it found in the core (PMCEID registers) under the event
+source: a 0 of one in that list is a count; but it names only some. Firmware that hands out counters
+may give an event none if another one counts it already: QEMU's does, for RISC-V. Of two names for
+one event, the one that reads 0 while the other does not is no count.
 """
 
 from __future__ import annotations

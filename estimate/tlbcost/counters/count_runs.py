@@ -132,10 +132,9 @@ def count_program(
 ) -> EventCounts:
     """Count `events` of the program, `runs` times, in as many runs each time as they need.
 
-    `path` is the file that argv[0] starts. `go_on` is called after each run, and may end the
-    series: what was not counted is then reported. Raises TlbcostError: what diagnose() says, with
-    exit code 4, if nothing could be counted; the program's own code if it cannot be repeated; 126
-    or 127 if it cannot be started.
+    `path`: the file that argv[0] starts. `go_on` may end the series after each run. Raises
+    TlbcostError: what diagnose() says, with exit code 4, if nothing could be counted; the program's
+    own code if it cannot be repeated; 126 or 127 if it cannot be started.
     """
     plan = CountPlan(pmu, tuple(map(EventRequest.of, events)), mode, multiplex=multiplex)
     return count_series(launcher, argv, path, plan, runs, go_on)
@@ -171,9 +170,8 @@ def count_target(folder: Path, plan: CountPlan) -> EventCounts:
         options = [*plan.options(plan.requests), "--quiet", "--output", str(output)]
         code = watch([str(paths.libexec(PROGRAM)), *options])
         if code == -signal.SIGINT:
-            raise TlbcostError(
-                "cannot count: interrupted before counting began", None, SIGNAL_BASE + signal.SIGINT
-            )
+            why = "cannot count: interrupted before counting began"
+            raise TlbcostError(why, None, SIGNAL_BASE + signal.SIGINT)
         if code == CANNOT_MEASURE:
             raise TlbcostError("nothing could be counted", None, CANNOT_MEASURE)
         if code != 0:

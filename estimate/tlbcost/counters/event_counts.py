@@ -62,11 +62,10 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """The counts of one program.
+    """The counts of one program. None: not known.
 
-    `source` says in words where they are from; `pmu` is the key of the table in data/events they
-    were understood with; `machine` is the one that counted. Times in ns; None: not known. `notes`
-    are sentences for the report.
+    `source`: where they are from, in words. `pmu`: the key of the table in data/events that they
+    were understood with. `machine`: the one that counted. `notes`: sentences for the report.
     """
 
     source: str

@@ -37,16 +37,11 @@ SURE_PAGES = 4096
 class PredictedGain:
     """What translation costs, and what huge pages would save. None: not obtained.
 
-    Fractions are shares of `cpu_ns`, or of the cycles counted where no CPU time is known.
-
-    Times in translation, in ns, range from the lowest costs (overlapped accesses) to the highest
-    (serialized ones). So does the bound, whose value is its upper end.
-
-    `measured_fraction`: both savings together, where whole runs showed them; the two parts are
-    then what was measured, too.
-
-    `expected_fraction` is the result of `model`, one of the two of a simulation; None: it is from
-    counters. `models` has the result of each, where known.
+    Fractions are shares of `cpu_ns`, or of the cycles counted where no CPU time is known. Times in
+    translation range from the lowest costs (overlapped accesses) to the highest (serialized ones);
+    so does the bound, whose value is its upper end. `measured_fraction`: both savings together,
+    where whole runs showed them; the two parts are then measured, too. `expected_fraction` is the
+    result of `model` (None: of counters); `models` has that of each, where known.
     """
 
     cpu_ns: float | None
@@ -106,13 +101,10 @@ def fault_saving(
 ) -> Interval | None:
     """The page faults that huge pages avoid, less what their own faults cost (see doc/model.md).
 
-    A page costs the kernel time of its first touch and, if it was obtained, of unmapping it.
-
-    The number of huge pages is known within limits: at most every region touched, at least as many
-    as would hold the touched pages densely. The value uses the latter: sparse regions are mostly
-    stacks and libraries' data, too small for a huge page. Memory that is unmapped and touched
-    again, or read before it is written, shows as more faults than pages: then both sides are
-    multiplied, except for the lower end.
+    Huge pages: at most every region touched, at least as many as would hold the touched pages
+    densely, which the value uses: sparse regions are mostly stacks and libraries' data, too small
+    for a huge page. Memory that is unmapped and touched again, or read before it is written, shows
+    as more faults than pages: then both sides are multiplied, except for the lower end.
     """
     if base.fault_ns is None or huge.fault_ns is None:
         return None
@@ -236,11 +228,10 @@ def witness(
     prices: Prices | None,
     partial: Mapping[str, PartialSum] = MappingProxyType({}),
 ) -> Witness | None:
-    """What the counts say about translation; None if they do not bound it.
+    """What the counts say about translation, by the best Way; None if they do not bound it.
 
-    Cycles with a walk in progress come first, then pending cycles divided by the walkers, then
-    walks times their cost, then what lacks counts of loads or stores (`partial`), then stalls,
-    which are only a lower bound. `cycles` and `prices` are needed for walks times their cost only.
+    What lacks counts of loads or stores (`partial`) comes before stalls alone. `cycles` and
+    `prices` are needed for walks times their cost only.
     """
     exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
     candidates = [

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Gains by both models of a simulation: modelled windows, and misses times their costs.
 
-There is one window in each period of a process image's references, at a random place. The saving is
-a ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
-linearised one of a ratio of totals, each window being one cluster (W. G. Cochran, Sampling
-Techniques, 3rd ed., 1977: sections 2.11 and 6.3, chapter 9A), from the differences of successive
-windows (K. M. Wolter, Introduction to Variance Estimation, 2nd ed., 2007, section 8.2): a program
-that starts differently from how it continues adds no uncertainty, since all of it was sampled.
+One window is in each period of a process image's references. The saving is a ratio of estimated
+totals, of core cycles on huge and on base pages. Its variance is the linearised one, each window
+being a cluster (W. G. Cochran, Sampling Techniques, 3rd ed., 1977: sections 2.11 and 6.3, chapter
+9A), from the differences of successive windows (K. M. Wolter, Introduction to Variance Estimation,
+2nd ed., 2007, section 8.2): that a program starts differently adds no uncertainty.
 
 Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
 """
@@ -137,11 +136,10 @@ def _t_97_5(freedom: float) -> float:
 
 
 def expected_gain(saving: Interval, runs: Sequence[Run], bound: Interval) -> Interval:
-    """The expected gain as a share of the CPU time, at most the bound.
+    """The expected gain as a share of the CPU time, at most the bound; `saving`: of user time.
 
-    `saving` is the share of user time, with its sampling interval. The interval contains the
-    sampling error, the spread of the runs, and the model's own error, which is independent of both.
-    The lower end is negative if huge pages may lose. Raises ValueError if there is no run.
+    With the sampling error, the spread of the runs, and the model's own error, which is
+    independent of both. The lower end is negative if huge pages may lose.
     """
     shares = [fraction(run.user_ns, run) for run in runs]
     value = saving.value * median(shares)
@@ -177,9 +175,7 @@ def predicted(
     """The gain predicted from the native runs, the summed counts and the costs of both page sizes.
 
     `most_walks`: how many times the walks of `counts` there may be, where these are of a sample.
-
-    Raises ValueError if there is no run or a serial cost of base pages was not obtained
-    (`missing_costs`).
+    Raises ValueError without a run, or a serial cost of base pages (`missing_costs`).
     """
     if not runs:
         raise ValueError("no runs")

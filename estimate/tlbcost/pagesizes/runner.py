@@ -77,21 +77,13 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
     if transparent:
         return PageSupply(n_bytes, "transparent")
     name = units.size(n_bytes)
+    why = f"transparent pages of {name} are off, and only root can turn them on and prove them"
     if pool:
-        return Shortage(
-            f"the pool of {name} pages is empty, and only root can fill it",
-            hints.again_as_root(),
-        )
-    if n_bytes in thp_sizes():
-        return Shortage(
-            f"transparent pages of {name} are off, and only root can turn them on and prove them",
-            hints.again_as_root(),
-        )
-    known = sorted({*huge_pages.sizes(), *thp_sizes()})
-    return Shortage(
-        f"this kernel has no pages of {name}",
-        f"--size with some of {','.join(map(huge_pages.size_name, [base_bytes, *known]))}",
-    )
+        why = f"the pool of {name} pages is empty, and only root can fill it"
+    if pool or n_bytes in thp_sizes():
+        return Shortage(why, hints.again_as_root())
+    known = map(huge_pages.size_name, [base_bytes, *sorted({*huge_pages.sizes(), *thp_sizes()})])
+    return Shortage(f"this kernel has no pages of {name}", f"--size with some of {','.join(known)}")
 
 
 @contextlib.contextmanager

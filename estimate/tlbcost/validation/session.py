@@ -56,11 +56,10 @@ if TYPE_CHECKING:
 class SuiteRequest:
     """The suite's programs, or those named in `only`, with this number of pairs of runs.
 
-    `within`: more pairs until the gain is known to this share of the run time. `recalibrate`: this
-    machine's costs are measured again before each program. `engine`: what simulates for the
-    estimates; `measured`: these measure, too. `turns`: see run_trial(); then nothing of the trial
-    is heard. `table`: the file to write the record to after each program. `redacted`: without
-    arguments of programs.
+    `within`: more pairs until the gain is known to this share of the run time. `recalibrate`:
+    before each program. `engine`: what simulates for the estimates; `measured`: these measure, too.
+    `turns`: see run_trial(); then nothing of the trial is heard. `table`: the file to write the
+    record to after each program. `redacted`: without arguments of programs.
     """
 
     only: tuple[str, ...] = ()
@@ -122,12 +121,8 @@ def check_rights(names: Sequence[str], command: str) -> None:
         method = catalog.named(name)
         pool = method.pool_bytes
         if method.needs_root or (pool is not None and not huge_pages.free_pages(pool)):
-            raise TlbcostError(
-                f"{name} needs reserved huge pages, or other settings of the "
-                "system, which only root can change",
-                hints.as_root(command),
-                CANNOT_MEASURE,
-            )
+            why = "reserved huge pages, or other settings of the system, which only root can change"
+            raise TlbcostError(f"{name} needs {why}", hints.as_root(command), CANNOT_MEASURE)
 
 
 def validate(task: SuiteTask, request: SuiteRequest, announce: Announce) -> TriedProgram:
@@ -261,29 +256,22 @@ def rates_heard(argv: Sequence[str], heard: Sequence[tuple[tuple[str, ...], str]
 def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, SuiteTask]], str]:
     """Both ways to give STREAM huge pages, in words and as tasks; and why one is missing, if so.
 
-    `size`: bytes of the arrays, in STREAM's notation; None: the default, that of the static ones.
-
-    Raises TlbcostError with exit code 4 if not even the first one is.
+    `size`: of the arrays; None: that of the static ones. Raises TlbcostError, 4, without any.
     """
     folder = paths.workloads()
     if not (folder / "stream").is_file():
         raise TlbcostError(
             f"STREAM is not built: no {folder / 'stream'}", hints.build("workloads"), CANNOT_MEASURE
         )
-    sized = () if size is None else ("--size", size)
-    found = [
-        (
-            "STREAM, arrays from malloc, hugectl --heap",
-            SuiteTask("stream", (str(folder / "stream"), *sized, *options), "hugectl --heap"),
-        )
-    ]
+    argv = (str(folder / "stream"), *(() if size is None else ("--size", size)), *options)
+    heap = SuiteTask("stream", argv, "hugectl --heap")
+    found = [("STREAM, arrays from malloc, hugectl --heap", heap)]
     if size is not None:
         return found, "static arrays have a fixed size, and are left out with --size"
     if not (folder / "stream-static").is_file():
         return found, "no STREAM with static arrays: ld.hugetlbfs was not available to link it"
-    static = SuiteTask(
-        "stream-static", (str(folder / "stream-static"), *options), "hugectl --bss --data"
-    )
+    argv = (str(folder / "stream-static"), *options)
+    static = SuiteTask("stream-static", argv, "hugectl --bss --data")
     return [*found, ("STREAM, static arrays, hugectl --bss --data", static)], ""
 
 

@@ -14,7 +14,8 @@ from tlbcost.numa.node_memory import MOST_PAGES, UNKNOWN, move_pages, system_cal
 # The number of the system call on all architectures, as of Linux 5.10.
 _PROCESS_MADVISE = 440
 _MADV_COLD = 20
-_MADV_COLLAPSE = 25
+# One huge page of base pages, on the node that has most of them.
+MADV_COLLAPSE = 25
 SPLIT_FILE = Path("/sys/kernel/debug/split_huge_pages")
 
 
@@ -57,11 +58,6 @@ def split(pid: int, start: int, bytes_: int) -> None:
         SPLIT_FILE.write_text(f"{pid},{start:#x},{start + bytes_:#x}", encoding="ascii")
     else:
         advise(pid, start, 4096, _MADV_COLD)
-
-
-def collapse(pid: int, start: int, bytes_: int) -> None:
-    """Make one huge page of base pages, on the node that has most of them. Raises OSError."""
-    advise(pid, start, bytes_, _MADV_COLLAPSE)
 
 
 def advise(pid: int, start: int, bytes_: int, advice: int) -> None:

@@ -159,11 +159,8 @@ class LiveProcess:
         try:
             text = smaps.read(self.pid)
         except PermissionError as error:
-            raise TlbcostError(
-                f"the memory of process {self.pid} may not be read: {error.strerror}",
-                hints.again_as_root(),
-                CANNOT_MEASURE,
-            ) from error
+            why = f"the memory of process {self.pid} may not be read: {error.strerror}"
+            raise TlbcostError(why, hints.again_as_root(), CANNOT_MEASURE) from error
         except OSError:
             return []
         return smaps.parse(text, None)
@@ -177,11 +174,9 @@ def nodes_of(watched: LiveProcess, page: Ints, page_bytes: int) -> Ints:
     except ProcessLookupError:
         found = [None] * len(addresses)
     except OSError as error:
-        raise TlbcostError(
-            f"the kernel hides where pages of process {watched.pid} are: {error.strerror}",
-            hints.again_as_root() if isinstance(error, PermissionError) else None,
-            CANNOT_MEASURE,
-        ) from error
+        why = f"the kernel hides where pages of process {watched.pid} are: {error.strerror}"
+        hint = hints.again_as_root() if isinstance(error, PermissionError) else None
+        raise TlbcostError(why, hint, CANNOT_MEASURE) from error
     return np.array([-1 if node is None else node for node in found], dtype=np.int64)
 
 
@@ -312,11 +307,8 @@ class ActionResult:
 def check_rights() -> None:
     """Raises TlbcostError, 4, if this user cannot act on another process's pages, or record it."""
     if os.geteuid() != 0:
-        raise TlbcostError(
-            "cannot split pages of a process, and put its allocation back: that needs root",
-            hints.again_as_root(),
-            CANNOT_MEASURE,
-        )
+        why = "cannot split pages of a process, and put its allocation back: that needs root"
+        raise TlbcostError(why, hints.again_as_root(), CANNOT_MEASURE)
 
 
 def collapse(pid: int, start: int, bytes_: int) -> None:
@@ -326,7 +318,7 @@ def collapse(pid: int, start: int, bytes_: int) -> None:
     taken of it, which are read-only in its page tables: then one of its threads has to help.
     """
     try:
-        kernel.collapse(pid, start, bytes_)
+        kernel.advise(pid, start, bytes_, kernel.MADV_COLLAPSE)
     except OSError as error:
         if error.errno != errno.EINVAL or not make_huge_page(pid, start):
             raise
