@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Annotated, Literal
 
@@ -51,11 +52,15 @@ _MALLOC = re.compile(
 )
 
 
+# Describes a field that is a share, 0 to 1.
+share = partial(doc, minimum=0, maximum=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationSite(SourceLocation):
     """Where memory was allocated, and that call's share of the walks on the memory."""
 
-    misses_fraction: Annotated[float, doc("share of the memory's own walks", minimum=0, maximum=1)]
+    misses_fraction: Annotated[float, share("share of the memory's own walks")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +89,14 @@ class RegionShare:
     code: Annotated[bool, doc("it is code")]
     misses_fraction: Annotated[
         float | None,
-        doc(
+        share(
             "of all page walks on base pages; of samples: of the loads and stores that missed, "
-            "null if there are too few",
-            minimum=0,
-            maximum=1,
+            "null if there are too few"
         ),
     ]
-    huge_misses_fraction: Annotated[
-        float | None, doc("of all page walks on huge pages", minimum=0, maximum=1)
-    ]
-    time_fraction: Annotated[
-        float | None, doc("of the time in translation on base pages", minimum=0, maximum=1)
-    ]
-    huge_time_fraction: Annotated[
-        float | None, doc("of the time in translation on huge pages", minimum=0, maximum=1)
-    ]
+    huge_misses_fraction: Annotated[float | None, share("of all page walks on huge pages")]
+    time_fraction: Annotated[float | None, share("of the time in translation on base pages")]
+    huge_time_fraction: Annotated[float | None, share("of the time in translation on huge pages")]
     gain_fraction: Annotated[
         Interval | None,
         doc(
@@ -115,11 +112,9 @@ class RegionShare:
     ] = None
     malloc_fraction: Annotated[
         float | None,
-        doc(
+        share(
             "of its page walks, those on memory that calls of malloc mapped; null: the calls are "
-            "not known",
-            minimum=0,
-            maximum=1,
+            "not known"
         ),
     ] = None
 
@@ -143,7 +138,7 @@ class CodeLine:
     """
 
     site: Annotated[SourceLocation, doc("where it is")]
-    walks_fraction: Annotated[float | None, doc("of all page walks", minimum=0, maximum=1)]
+    walks_fraction: Annotated[float | None, share("of all page walks")]
     walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
     huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
     samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
@@ -243,7 +238,7 @@ class CurvePoint(Part, frozen=True, kw_only=True):
     """The blocks that give most for the memory they add, up to this number."""
 
     blocks: Annotated[int, doc("how many", minimum=1)]
-    gain_fraction: Annotated[float, doc("their part of what all blocks save", minimum=0, maximum=1)]
+    gain_fraction: Annotated[float, share("their part of what all blocks save")]
     growth_bytes: Annotated[
         int, doc("memory that huge pages would add there: what is not resident", minimum=0)
     ]
@@ -320,9 +315,7 @@ class AttributionPart(Part, frozen=True, kw_only=True):
             "samples have no times"
         ),
     ]
-    other_fraction: Annotated[
-        float, doc("of the walks, those in unknown memory", minimum=0, maximum=1)
-    ]
+    other_fraction: Annotated[float, share("of the walks, those in unknown memory")]
     memory: Annotated[tuple[RegionShare, ...], doc("memory of one kind and name in one program")]
     code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
     phases: Annotated[list[ProcessPhases], doc("when it missed")]

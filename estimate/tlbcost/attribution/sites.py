@@ -13,7 +13,13 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from tlbcost.attribution.document import HUGE_BYTES, added_bytes, allocation_site, saved_walks
+from tlbcost.attribution.document import (
+    HUGE_BYTES,
+    added_bytes,
+    allocation_site,
+    saved_walks,
+    share,
+)
 from tlbcost.common import paths
 from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -231,9 +237,7 @@ class SitePlan(Part, frozen=True, kw_only=True):
     tlbcost_version: Annotated[str, doc("version of tlbcost")]
     program: Annotated[str, doc("path of the program")]
     build_id: Annotated[str | None, doc("of the program, whose other builds have other keys")]
-    gain_fraction: Annotated[
-        float, doc("these sites' part of what all memory saves", minimum=0, maximum=1)
-    ]
+    gain_fraction: Annotated[float, share("these sites' part of what all memory saves")]
     growth_bytes: Annotated[
         int | None, doc("memory that huge pages add there; null: not known", minimum=0)
     ]

@@ -58,27 +58,22 @@ class Observation:
 
 @dataclass(slots=True)
 class Observer:
-    """`fault_ns`: time of a page fault; None: not known. `fold`: base pages of a huge page."""
+    """What the process does, interval by interval."""
 
-    process: LiveProcess
+    request: WatchRequest
     source: Source
     places: PagePlaces
-    limits: Thresholds
-    interval_s: float
-    fault_ns: float | None
-    fold: int
-    page_bytes: int
     _windows: deque[ThreadWindow] = field(default_factory=deque)
     _activities: deque[tuple[float, Activity]] = field(default_factory=deque)
 
     def observe(self, kept_split: Collection[int]) -> Observation:
         """For an interval. Raises TlbcostError, 4, if it may not be watched."""
         begin = time.monotonic()
-        windows = self.source.sample(self.interval_s, self._wanted())
-        rest = self.interval_s - (time.monotonic() - begin)
+        windows = self.source.sample(self.request.interval_s, self._wanted())
+        rest = self.request.interval_s - (time.monotonic() - begin)
         if rest > 0:
             time.sleep(rest)
-        activity = self.process.look()
+        activity = self.places.process.look()
         self.source.note(activity)
         at = time.monotonic()
         self._activities.append((at, activity))
@@ -87,7 +82,7 @@ class Observer:
             for each in windows
         )
         self._forget(at)
-        mappings = self.process.mappings()
+        mappings = self.places.process.mappings()
         evidence = self.evidence(since_s=0.0)
         return Observation(
             evidence=evidence,
@@ -104,7 +99,7 @@ class Observer:
         if not self._activities:
             return None
         activity = self._activities[-1][1]
-        share = cpu_share((each for _, each in self._activities), self.process.nodes)
+        share = cpu_share((each for _, each in self._activities), self.places.process.nodes)
         seen = Counter(window.node for window in self._windows)
         nodes = [node for node, part in enumerate(share) if part >= LEAST_CPU]
         if not nodes:
@@ -117,7 +112,7 @@ class Observer:
         """What is too old: of intervals longer than a second as many count, and the last windows
         of a node some time longer, so that no other node waits for a new one.
         """
-        age = self.limits.evidence_s * max(self._activities[-1][1].seconds, 1.0)
+        age = self.request.limits.evidence_s * max(self._activities[-1][1].seconds, 1.0)
         newer: Counter[int] = Counter()
         kept: deque[ThreadWindow] = deque()
         for window in reversed(self._windows):
@@ -134,8 +129,8 @@ class Observer:
         windows = [each for each in self._windows if each.at_s > since_s]
         page = pages_of(windows)
         node, huge = self.places.find(windows, page)
-        share = cpu_share((each for _, each in self._activities), self.process.nodes)
-        return PageEvidence(windows, page, node, huge, share, self.fold)
+        share = cpu_share((each for _, each in self._activities), self.places.process.nodes)
+        return PageEvidence(windows, page, node, huge, share, self.places.fold)
 
     def _conditions(
         self,
@@ -144,17 +139,18 @@ class Observer:
         mappings: Sequence[Mapping],
         kept_split: Collection[int],
     ) -> WatchConditions:
-        fault_s = None if self.fault_ns is None else activity.faults * self.fault_ns / 1e9
+        fault_ns = self.request.fault_ns
+        fault_s = None if fault_ns is None else activity.faults * fault_ns / 1e9
         least = least_walk_fraction(self._windows)
         rate = self.source.dram_per_us
         regions: Collection[int] = ()
-        if least is not None and least >= self.limits.promote:
-            number = evidence.page[~evidence.huge] // self.fold
-            regions = promotable(mappings, number, self.fold * self.page_bytes)
+        if least is not None and least >= self.request.limits.promote:
+            number = evidence.page[~evidence.huge] // self.places.fold
+            regions = promotable(mappings, number, self.places.fold * self.places.page_bytes)
         return WatchConditions(
             least_walk_fraction=least,
             fault_fraction=None if fault_s is None else fault_s / max(activity.seconds, 1e-3),
-            maptu=None if rate is None else rate / self.process.nodes,
+            maptu=None if rate is None else rate / self.places.process.nodes,
             huge_allowed=self._huge_allowed(mappings),
             promotable=regions,
             kept_split=kept_split,
@@ -162,7 +158,7 @@ class Observer:
 
     def _huge_allowed(self, mappings: Sequence[Mapping]) -> bool | None:
         """Whether its page faults get huge pages. None: not known, or nothing here changes it."""
-        own, mode = self.process.huge_allowed(), huge_settings(self.process.pid).thp
+        own, mode = self.places.process.huge_allowed(), huge_settings(self.places.process.pid).thp
         if mode not in ("always", "madvise"):
             return None
         if own is False or mode == "always":
@@ -204,11 +200,9 @@ class Session:
 
     def __init__(self, request: WatchRequest) -> None:
         if request.nodes is None and len(machine_nodes()) < 2:
-            raise TlbcostError(
-                "this machine has one NUMA node: its pages can be nowhere else",
-                f"tlbcost numa --nodes 4 --watch {request.pid} shows what four nodes would do",
-                CANNOT_MEASURE,
-            )
+            why = "this machine has one NUMA node: its pages can be nowhere else"
+            hint = f"tlbcost numa --nodes 4 --watch {request.pid} shows what four nodes would do"
+            raise TlbcostError(why, hint, CANNOT_MEASURE)
         if request.apply:
             check_rights()
         self._request = request
@@ -219,10 +213,7 @@ class Session:
         self._source, self._why_copies = _source(request, page_bytes)
         places = PagePlaces if request.nodes is None else AssumedPlaces
         self._places = places(self._process, fold, page_bytes)
-        self._observer = Observer(
-            self._process, self._source, self._places, limits,
-            request.interval_s, request.fault_ns, fold, page_bytes,
-        )  # fmt: skip
+        self._observer = Observer(request, self._source, self._places)
         self._actor = Actor(self._process, fold, page_bytes) if request.apply else None
         self._feedback = Feedback(limits, fold)
         self._intervals: deque[WatchInterval] = deque(maxlen=_MOST_INTERVALS)
