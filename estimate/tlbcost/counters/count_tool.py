@@ -47,19 +47,21 @@ class Target:
     cgroup: str | None = None
 
     def options(self) -> list[str]:
-        if self.scope == "process":
-            return ["--pid", str(self.pid)]
-        if self.scope == "cgroup":
-            return ["--cgroup", str(self.cgroup)]
-        return ["--all-cpus"] if self.scope == "system" else []
+        return {
+            "program": [],
+            "process": ["--pid", str(self.pid)],
+            "cgroup": ["--cgroup", str(self.cgroup)],
+            "system": ["--all-cpus"],
+        }[self.scope]
 
     def words(self) -> str | None:
         """For reports; None: a program of ours."""
-        if self.scope == "process":
-            return f"process {self.pid}"
-        if self.scope == "cgroup":
-            return f"cgroup {self.cgroup}"
-        return "the whole system" if self.scope == "system" else None
+        return {
+            "program": None,
+            "process": f"process {self.pid}",
+            "cgroup": f"cgroup {self.cgroup}",
+            "system": "the whole system",
+        }[self.scope]
 
 
 PROGRAM_ITSELF = Target()
@@ -113,7 +115,21 @@ class CountPlan:
         return self.multiplex or self.interval_ms is not None or self.target.scope != "program"
 
     def options(self, events: Sequence[EventRequest]) -> list[str]:
-        chosen = _options(events, self.mode, self.pmu, multiplex=self.multiplex)
+        """What to count, and how; the first of `events` leads each group."""
+        chosen: list[str] = []
+        for each in events:
+            chosen += ["--event", f"{each.name}={each.spec}"]
+        if self.pmu.counters is not None:
+            chosen += ["--counters", str(self.pmu.counters)]
+            # The kernel's own events take no counter either.
+            fixed = self.pmu.fixed
+            free = [each.name for each in events if each.software or each.role_name in fixed]
+            if free:
+                chosen += ["--fixed", ",".join(free)]
+        if self.multiplex:
+            chosen.append("--multiplex")
+        if self.mode != "both":
+            chosen.append(f"--{self.mode}-only")
         chosen += self.target.options()
         if self.interval_ms is not None:
             chosen += ["--interval", str(self.interval_ms)]
@@ -122,40 +138,16 @@ class CountPlan:
 
 def probe(pmu: Pmu, requests: Sequence[EventRequest], mode: Mode = "user") -> list[Refusal]:
     """The state of each event, opened on tlbcost-count itself. Raises TlbcostError (125)."""
-    tool = str(paths.libexec(PROGRAM))
-    arguments = [*_options(requests, mode, pmu), "--probe", "--quiet"]
+    options = CountPlan(pmu, tuple(requests), mode).options(requests)
+    words = [str(paths.libexec(PROGRAM)), *options, "--probe", "--quiet"]
     try:
         done = subprocess.run(
-            [tool, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise hints.cannot_run(tool, error) from error
+        raise hints.cannot_run(words[0], error) from error
     found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), requests)
     return [found[each.name].refusal(each) for each in requests]
-
-
-def _options(
-    requests: Sequence[EventRequest], mode: Mode, pmu: Pmu, *, multiplex: bool = False
-) -> list[str]:
-    """The options that say what to count, and how; the first of `requests` leads each group."""
-    chosen: list[str] = []
-    for each in requests:
-        chosen += ["--event", f"{each.name}={each.spec}"]
-    if pmu.counters is not None:
-        chosen += ["--counters", str(pmu.counters)]
-        # The kernel's own events take no counter either.
-        free = [each.name for each in requests if each.software or each.role_name in pmu.fixed]
-        if free:
-            chosen += ["--fixed", ",".join(free)]
-    if multiplex:
-        chosen.append("--multiplex")
-    if mode != "both":
-        chosen.append(f"--{mode}-only")
-    return chosen
 
 
 def parse_readings(text: str, name: str) -> list[Reading]:
