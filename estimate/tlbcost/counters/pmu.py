@@ -327,11 +327,8 @@ def _named(pmu: Pmu, name: str, number: int) -> list[EventRequest]:
     if _ROLE.fullmatch(name):
         return [EventRequest.of(event) for event in select(pmu, [name])]
     if not re.fullmatch(r"[!-~]+", name) or "|" in name:
-        raise TlbcostError(
-            f"not an event: '{name}'",
-            "'tlbcost events' lists the names; libpfm4's strings work too",
-            USAGE,
-        )
+        hint = "'tlbcost events' lists the names; libpfm4's strings work too"
+        raise TlbcostError(f"not an event: '{name}'", hint, USAGE)
     software = [event.string for event in generic_pmu().events if event.type == _SOFTWARE]
     return [EventRequest(f"event_{number}", None, name, name, name in software)]
 
@@ -374,11 +371,9 @@ def needed_events(pmu: Pmu) -> tuple[Event, ...]:
     """Events of the best estimate by this CPU's counters. Raises TlbcostError with exit code 4."""
     formulas = next((some for some in _ENOUGH if some[0] in pmu.formulas), None)
     if formulas is None:
-        raise TlbcostError(
-            f"{pmu.name} counts neither page walks nor the cycles in them",
-            "'tlbcost estimate -- COMMAND' simulates the program on such a machine",
-            CANNOT_MEASURE,
-        )
+        why = f"{pmu.name} counts neither page walks nor the cycles in them"
+        hint = "'tlbcost estimate -- COMMAND' simulates the program on such a machine"
+        raise TlbcostError(why, hint, CANNOT_MEASURE)
     return default_events(pmu, formulas)
 
 
@@ -392,11 +387,9 @@ def perf_metrics(pmu: Pmu) -> str:
     """The command line that prints perf's own metrics. Raises TlbcostError (4): it has none."""
     names = [name for metrics in pmu.perf_metrics.values() for name in metrics]
     if not names:
-        raise TlbcostError(
-            f"perf has no metric that means the same as a formula of {pmu.name}",
-            "tlbcost events --perf-stat counts what an estimate needs",
-            CANNOT_MEASURE,
-        )
+        why = f"perf has no metric that means the same as a formula of {pmu.name}"
+        hint = "tlbcost events --perf-stat counts what an estimate needs"
+        raise TlbcostError(why, hint, CANNOT_MEASURE)
     return f"perf stat -M {','.join(names)} -- COMMAND"
 
 

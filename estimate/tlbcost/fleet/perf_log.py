@@ -83,34 +83,23 @@ class Origin:
     cpu_model: str | None = None
 
 
-class _Streams:
-    """How long each line counted: perf prints when its interval ended, since it began."""
-
-    def __init__(self) -> None:
-        self._ends: dict[tuple[str, str], tuple[float, float]] = {}
-
-    def seconds(self, host: str, service: str, end: float) -> float:
-        before, last = self._ends.get((host, service), (0.0, 0.0))
-        if end != last:
-            # perf was started again if its time went back.
-            before = last if end > last else 0.0
-            self._ends[host, service] = before, end
-        return end - before
+# By host and service, when the last two intervals ended.
+_Ends = dict[tuple[str, str], tuple[float, float]]
 
 
 def frames(path: Path, origin: Origin) -> Iterator[pd.DataFrame]:
     """The rows, some at a time. Raises TlbcostError naming the file and the line."""
     import pandas as pd
 
-    streams = _Streams()
     rows: list[tuple[object, ...]] = []
     names = [*KEYS, *NUMBERS, RUNNING]
+    ends: _Ends = {}
     try:
         with path.open(encoding="utf-8") as file:
             for number, text in enumerate(file, start=1):
                 if not text.strip() or text.startswith("#"):
                     continue
-                row = _row(str(path), number, text, origin, streams)
+                row = _row(str(path), number, text, origin, ends)
                 if row is not None:
                     rows.append(row)
                 if len(rows) == _ROWS:
@@ -130,7 +119,7 @@ def _categorised(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(
-    name: str, number: int, text: str, origin: Origin, streams: _Streams
+    name: str, number: int, text: str, origin: Origin, ends: _Ends
 ) -> tuple[object, ...] | None:
     found = object_of(name, number, text)
     reading = reading_of(name, number, found)
@@ -148,18 +137,23 @@ def _row(
         value *= NS.get(reading.unit or "msec", 1.0)
     # What was not counted has no share of the time either; older perf does not print it.
     running = 1.0 if reading.running_fraction is None else reading.running_fraction
-    seconds = streams.seconds(host, service, float(reading.time))
-    return host, service, cpu, reading.event, value, seconds, running
+    # perf prints when its interval ended, since it began.
+    end = float(reading.time)
+    before, last = ends.get((host, service), (0.0, 0.0))
+    if end != last:
+        # perf was started again if its time went back.
+        before = last if end > last else 0.0
+        ends[host, service] = before, end
+    return host, service, cpu, reading.event, value, end - before, running
 
 
 def _named(name: str, number: int, found: dict[str, object], key: str, usual: str | None) -> str:
     """The host that is meant: the line names it, else the user did."""
     value = found.get(key, usual)
     if not isinstance(value, str) or not value:
-        option = {"cpu_model": "cpu"}.get(key, key)
+        command = f"tlbcost review --convert {name} --{'cpu' if key == 'cpu_model' else key} NAME"
         raise TlbcostError(
             f"cannot read counts from {name}:{number}: no '{key}' in it",
-            f"add it to each line, or make a table of the log: tlbcost review --convert {name} "
-            f"--{option} NAME",
+            f"add it to each line, or make a table of the log: {command}",
         )
     return value

@@ -53,11 +53,9 @@ def check_packages() -> None:
         import dask.dataframe  # noqa: F401
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise TlbcostError(
-            f"--counts and --convert need Dask's dataframes and pyarrow: {error}",
-            "pip install 'tlbcost[fleet]', where tlbcost is installed",
-            FAILED,
-        ) from error
+        why = f"--counts and --convert need Dask's dataframes and pyarrow: {error}"
+        hint = "pip install 'tlbcost[fleet]', where tlbcost is installed"
+        raise TlbcostError(why, hint) from error
 
 
 def review_counts(files: Sequence[Path], plan: Plan | None) -> FleetReview:
@@ -194,9 +192,8 @@ def convert_logs(logs: Sequence[Path], origin: Origin, output: Path | None) -> i
         if place.there is not None:
             return _write_csv(found, Path(f"/proc/self/fd/{place.there}"))
         if path.suffix not in (".csv", ".parquet"):
-            raise TlbcostError(
-                f"--output {path}: a name that ends in .csv or .parquet is needed", None, USAGE
-            )
+            why = f"--output {path}: a name that ends in .csv or .parquet is needed"
+            raise TlbcostError(why, None, USAGE)
         with temporary_folder(next_to=path.resolve()) as folder:
             made = folder / path.name
             rows = (_write_csv if path.suffix == ".csv" else _write_parquet)(found, made)

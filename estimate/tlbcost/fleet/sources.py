@@ -47,11 +47,8 @@ def matching(patterns: Sequence[str]) -> list[Path]:
         # Path.glob() knows no absolute patterns.
         files = [pattern] if Path(pattern).exists() else glob.glob(pattern, recursive=True)  # noqa: PTH207
         if not files:
-            raise TlbcostError(
-                f"--counts: no file matches {pattern}",
-                "a pattern such as 'stats/*.parquet', in quotes",
-                USAGE,
-            )
+            hint = "a pattern such as 'stats/*.parquet', in quotes"
+            raise TlbcostError(f"--counts: no file matches {pattern}", hint, USAGE)
         found.update(files)
     return [Path(name) for name in sorted(found)]
 

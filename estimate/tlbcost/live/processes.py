@@ -246,12 +246,9 @@ class Processes:
             text = process_files.read(f"{self._proc}/self", "smaps_rollup")
             self._rollup = not grouped or all(part in text for part in PARTS)
         if not os.path.exists(f"{self._proc}/self/smaps"):  # noqa: PTH110
-            raise TlbcostError(
-                "this kernel does not report the pages of processes: it has no /proc/self/smaps "
-                "(CONFIG_PROC_PAGE_MONITOR)",
-                None,
-                CANNOT_MEASURE,
-            )
+            why = "it has no /proc/self/smaps (CONFIG_PROC_PAGE_MONITOR)"
+            what = f"this kernel does not report the pages of processes: {why}"
+            raise TlbcostError(what, None, CANNOT_MEASURE)
 
     def seen(self) -> Collection[SeenProcess]:
         return [each for each in self._known.values() if each.started >= 0]

@@ -42,15 +42,6 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
-    """CPU time and minor faults so far, and the CPU it ran on last."""
-
-    cpu_ns: int
-    faults: int
-    cpu: int
-
-
-@dataclass(frozen=True, slots=True)
 class Activity:
     """What the threads did in an interval. Nodes are those of the CPUs that they ran on last.
 
@@ -123,13 +114,12 @@ class LiveProcess:
             return "the process executes another program"
         return None
 
-    def _read(self) -> dict[int, Thread]:
-        found: dict[int, Thread] = {}
+    def _read(self) -> dict[int, process.Stat]:
+        found: dict[int, process.Stat] = {}
         with contextlib.suppress(OSError):
             for entry in os.scandir(f"/proc/{self.pid}/task"):
                 if stat := process.stat(str(sys_path(entry.path))):
-                    ns = stat.user_ns + stat.system_ns
-                    found[int(entry.name)] = Thread(ns, stat.minor_faults, stat.cpu)
+                    found[int(entry.name)] = stat
         return found
 
     def look(self) -> Activity:
@@ -143,11 +133,14 @@ class LiveProcess:
             if self.spread:
                 node = self._numbers.setdefault(number, len(self._numbers)) % self.spread
             node_of[number] = node
-            old = before.get(number, Thread(0, 0, 0))
-            by_node[node] += thread.cpu_ns - old.cpu_ns
-            if thread.cpu_ns > old.cpu_ns:
+            ns, new_faults = thread.user_ns + thread.system_ns, thread.minor_faults
+            if (old := before.get(number)) is not None:
+                ns -= old.user_ns + old.system_ns
+                new_faults -= old.minor_faults
+            by_node[node] += ns
+            if ns > 0:
                 ran.append(number)
-            faults = max(faults, thread.faults - old.faults)
+            faults = max(faults, new_faults)
         return Activity(self._at - then, node_of, tuple(ran), tuple(by_node), faults)
 
     def huge_allowed(self) -> bool | None:

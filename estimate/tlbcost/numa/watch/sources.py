@@ -90,11 +90,9 @@ class Copies:
     def __init__(self, pid: int, caches: tuple[int, int], overhead: float) -> None:
         why = unavailable()
         if why is not None:
-            raise TlbcostError(
-                f"no memory accesses can be sampled here: {why}",
-                "tlbcost numa -- COMMAND simulates a program",
-                CANNOT_MEASURE,
-            )
+            hint = "tlbcost numa -- COMMAND simulates a program"
+            why = f"no memory accesses can be sampled here: {why}"
+            raise TlbcostError(why, hint, CANNOT_MEASURE)
         self._pid, self._overhead = pid, overhead
         levels = [cache_within(size) for size in caches]
         self._caches = ",".join(f"{size}:{ways}" for size, ways in levels)
@@ -344,11 +342,9 @@ def pmu_samples(pid: int, overhead: float, page_bytes: int, *, assumed: bool) ->
     """Raises TlbcostError, 4, if this PMU takes none. `assumed`: nodes are not of its CPUs."""
     event = memory_event(pmu_of(current_machine()))
     if event is None or find_pmu().answer == "absent":
-        raise TlbcostError(
-            "the PMU of this machine does not sample memory accesses, or there is none",
-            "--samples copies samples windows of copies",
-            CANNOT_MEASURE,
-        )
+        why = "the PMU of this machine does not sample memory accesses, or there is none"
+        hint = "--samples copies samples windows of copies"
+        raise TlbcostError(why, hint, CANNOT_MEASURE)
     nodes = {} if assumed else node_of_cpus()
     found = PmuSamples(pid, event, nodes, overhead, page_bytes)
     found.sample(_FIRST_S)
