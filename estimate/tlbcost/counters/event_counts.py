@@ -141,10 +141,8 @@ def merge_sources(parts: Sequence[EventCounts]) -> EventCounts:
         one, other = parts[known.index(low)], parts[known.index(high)]
         by = f"by {100 * (high / low - 1):.1f} %, more than 4 %" if low else "and one is 0"
         raise _apart(one, other, f"their cycles differ {by}: {low:.0f} and {high:.0f}")
-    note = (
-        f"the counts are of {len(parts)} runs, whose cycles agree within "
-        f"{100 * (high / low - 1) if low else 0:.1f} %"
-    )
+    within = f"{100 * (high / low - 1) if low else 0:.1f} %"
+    note = f"the counts are of {len(parts)} runs, whose cycles agree within {within}"
     return replace(
         merged,
         source=", ".join(dict.fromkeys(part.source for part in parts)),
@@ -336,9 +334,8 @@ def _forbidden(
         if level > allowed and allowed == _SYSTEM_LEVEL:
             return _paranoid(level, allowed, "which lets users count their own programs only")
         if level > allowed:
-            return _paranoid(
-                level, allowed, "which lets users count in user mode only", "--user, or "
-            )
+            why = "which lets users count in user mode only"
+            return _paranoid(level, allowed, why, "--user, or ")
     if scope == "process" and pid is not None and not own.privileged:
         try:
             uid = sys_path(f"/proc/{pid}").stat().st_uid

@@ -143,12 +143,8 @@ def _native(
     sampler = None if len(machine_nodes()) < 2 else PlacementSampler(machine.base_page_bytes)
     try:
         with RunProgress("native run", 1) as progress, progress.run(own_output=True) as tick:
-            outcome = launcher.execute(
-                argv,
-                discard=False,
-                tick=tick,
-                started=None if sampler is None else sampler.start,
-            )
+            started = None if sampler is None else sampler.start
+            outcome = launcher.execute(argv, discard=False, tick=tick, started=started)
     finally:
         real = None if sampler is None else sampler.stop()
     if outcome.exec_errno is not None:

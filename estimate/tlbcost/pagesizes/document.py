@@ -253,9 +253,9 @@ def print_page_sizes(report: PageSizesDocument, file: TextIO, *, details: bool) 
 
 
 def _fill(console: Console, report: PageSizesDocument, *, details: bool) -> None:
-    for words in (report.worst, report.best):
-        if words is not None:
-            console.print(words, style="bold")
+    for sentence in (report.worst, report.best):
+        if sentence is not None:
+            console.print(sentence, style="bold")
     for sizes in _groups(report.page_sizes[1:], _RATIOS):
         _ratios(console, report, sizes)
     _missing(console, report)
@@ -277,7 +277,15 @@ def _fill(console: Console, report: PageSizesDocument, *, details: bool) -> None
             costs = (_cost(pattern.on(size.page_size_bytes)) for size in sizes)
             shown.add_row(_name(pattern), *costs)
         section(console, shown)
-    _sources(console, report)
+    numbers = {each.pattern for each in report.patterns}
+    known = [p for p in report.published if p.pattern in numbers and p.ratio is not None]
+    sources = []
+    for name in dict.fromkeys(p.machine for p in known):
+        found = sorted({p.pattern for p in known if p.machine == name})
+        words = f" {found[0]}" if len(found) == 1 else f"s {found[0]} to {found[-1]}"
+        sources.append(f"{name} (pattern{words})")
+    of = ", ".join(sources)
+    console.print(f"\nPublished: {of}; data/published/page-sizes.tsv has the sources.")
 
 
 def _groups(sizes: Sequence[PageSupply], n: int) -> Iterator[Sequence[PageSupply]]:
@@ -292,17 +300,13 @@ def _head(console: Console, report: PageSizesDocument) -> None:
     for n, tlb in enumerate(report.tlbs):
         rows.add_row("" if n else "TLBs", tlb)
     rows.add_row("pages", ", ".join(f"{s.name}{_WAYS[s.way]}" for s in report.page_sizes))
-    rows.add_row(
-        "runs",
-        f"{report.rounds} rounds, the sizes in turn; {units.count(report.accesses)} accesses each",
-    )
+    accesses = units.count(report.accesses)
+    rows.add_row("runs", f"{report.rounds} rounds, the sizes in turn; {accesses} accesses each")
     clock = "by the clock; core cycles by dependent additions, measured alongside each run"
     rows.add_row("time", clock)
     if any(PATTERNS[each.pattern - 1].scaled for each in report.patterns):
-        rows.add_row(
-            "memory",
-            f"patterns 1 to 6 in {report.scaled_bytes // GIB} GiB (the article: {ARTICLE_GIB} GiB)",
-        )
+        gib = report.scaled_bytes // GIB
+        rows.add_row("memory", f"patterns 1 to 6 in {gib} GiB (the article: {ARTICLE_GIB} GiB)")
     for note in report.notes:
         rows.add_row("note", f"{note}.")
     console.print(rows)
@@ -367,20 +371,6 @@ def _missing(console: Console, report: PageSizesDocument) -> None:
             rows.add_row("", f"type: {shortage.hint}")
     if rows.row_count:
         section(console, rows)
-
-
-def _sources(console: Console, report: PageSizesDocument) -> None:
-    console.print()
-    numbers = {each.pattern for each in report.patterns}
-    known = [p for p in report.published if p.pattern in numbers and p.ratio is not None]
-    sources = []
-    for name in dict.fromkeys(p.machine for p in known):
-        found = sorted({p.pattern for p in known if p.machine == name})
-        words = f" {found[0]}" if len(found) == 1 else f"s {found[0]} to {found[-1]}"
-        sources.append(f"{name} (pattern{words})")
-    console.print(
-        f"Published: {', '.join(sources)}; data/published/page-sizes.tsv has the sources."
-    )
 
 
 # The axis covers at least this range, and a margin beyond the outermost point.

@@ -117,9 +117,8 @@ def _generic(foreign: str, plain: str, event: Event, pmu: Pmu | None, mode: Mode
     if found is None or found.counts is None:
         text = f": {found.event}" if found and found.event else ""
         return Meaning(None, mode, f"what {foreign} counts on {pmu.name} is not known{text}")
-    return Meaning(
-        found.counts, mode, f"{plain} counts {found.counts} on {pmu.name}: {found.event}"
-    )
+    note = f"{plain} counts {found.counts} on {pmu.name}: {found.event}"
+    return Meaning(found.counts, mode, note)
 
 
 def _row(plain: str, pmu: Pmu | None) -> Event | None:
@@ -130,22 +129,14 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
     if source is not None:
         named = source["source"]
         core = named in _HYBRID or _CORE.fullmatch(named) is not None
-        rows = tuple(
-            event
-            for event in rows
-            if event.type == named
-            or (core and (event.type in ("raw", "hardware", "cache", *_HYBRID)))
-        )
+        types = {named, *(("raw", "hardware", "cache", *_HYBRID) if core else ())}
+        rows = tuple(event for event in rows if event.type in types)
         text, fields = _terms(source["terms"])
         if text is None:
             return _by_code(_code(fields), rows, kept)
         letters = {"cmask": "c", "inv": "i", "edge": "e", "any": "t"}
-        plain = ":".join(
-            [
-                text,
-                *([f"{letters.get(key, key)}={value}" for key, value in fields.items() if value]),
-            ]
-        )
+        given = (f"{letters.get(key, key)}={value}" for key, value in fields.items() if value)
+        plain = ":".join([text, *given])
     raw = _RAW.fullmatch(plain.lower())
     if raw is not None:
         return _by_code(int(raw["code"], 16), rows, kept)
@@ -193,15 +184,10 @@ def _code(fields: dict[str, int]) -> int | None:
 
 def _by_code(code: int | None, rows: tuple[Event, ...], kept: int) -> Event | None:
     """`kept`: the bits of the code that say what is counted."""
-    for event in rows:
-        if (
-            code is not None
-            and event.code == code & kept
-            and event.config1 is None
-            and event.type not in _NO_CODES
-        ):
-            return event
-    return None
+    if code is None:
+        return None
+    coded = (e for e in rows if e.config1 is None and e.type not in _NO_CODES)
+    return next((event for event in coded if event.code == code & kept), None)
 
 
 @functools.cache
@@ -405,12 +391,10 @@ def _added(
     """The sum of the parts, which is not known if one of them is not; and a sentence why."""
     missing = [part for part in parts if part.value is None]
     if missing:
-        note = None
-        if len(missing) < len(parts):
-            note = (
-                f"{event}: {len(missing)} of {len(parts)} parts were not counted, so none is used"
-            )
-        return EventCount(means.name, event, None, None, missing[0].state), note
+        of = f"{len(missing)} of {len(parts)}"
+        note = f"{event}: {of} parts were not counted, so none is used"
+        count = EventCount(means.name, event, None, None, missing[0].state)
+        return count, note if len(missing) < len(parts) else None
     values = [part.value for part in parts if part.value is not None]
     total = math.fsum(values)
     if event.startswith(CLOCKS):
@@ -424,9 +408,7 @@ def _added(
 
 def _mode(name: str, meanings: dict[str, Meaning]) -> Mode | None:
     """The one mode that all events with a role were counted in; None: there is no such event."""
-    modes = {
-        m.mode: event for event, m in meanings.items() if m.name is not None and m.mode is not None
-    }
+    modes = {m.mode: event for event, m in meanings.items() if m.name and m.mode}
     if len(modes) > 1:
         (one, event), (other, another) = list(modes.items())[:2]
         words = {"user": "user mode", "kernel": "the kernel", "both": "user mode and the kernel"}
