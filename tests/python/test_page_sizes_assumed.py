@@ -81,8 +81,8 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/memory/frames.py": [("_RUN_PAGES = 1 << 18, 1 << 12", NO_PAGE)],
     "estimate/tlbcost/memory/peak_sampler.py": [("_PAGE = 7, 2, 4096", MULTIPLE)],
     "estimate/tlbcost/model/gain.py": [("SURE_PAGES = 4096", NO_PAGE)],
-    "estimate/tlbcost/numa/node_memory.py": [("SAMPLE_PAGES = 4096", NO_PAGE)],
-    "estimate/tlbcost/numa/watch/kernel.py": [("_MOST_PAGES", NO_PAGE), ("_MADV_COLD)", X86)],
+    "estimate/tlbcost/numa/node_memory.py": [("_PAGES = 4096", NO_PAGE)],
+    "estimate/tlbcost/numa/watch/kernel.py": [("_MADV_COLD)", X86)],
     "estimate/tlbcost/numa/watch/session.py": [("huge_page_bytes() or", UNKNOWN)],
     "estimate/tlbcost/pagesizes/published.py": [("Pattern(", ARTICLE)],
     "estimate/tlbcost/processors/cpuid.py": [
