@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -28,9 +27,15 @@
 #define STOPS_NEAR 16u
 /* A call this long was a wait: those that return at once take up to 60 us here while recorded. */
 #define WAIT_NS 200000u
-#define NS UINT64_C(1000000000)
-/* Fields of /proc/PID/stat. */
-enum { START_FIELD = 22, CPU_FIELD = 39 };
+/* Of /proc/PID/stat, as proc(5) numbers its fields. */
+#define CPU_FIELD 39
+#define REMEMBERED 64u
+
+/* What was known of a thread when its last recording ended. */
+static struct last_recording {
+	pid_t thread;
+	uint64_t at_ns, busy_ns;
+} recordings[REMEMBERED];
 
 /* Calls that make a process or thread, end one, or change where it continues. */
 static bool starts_or_ends(long call)
@@ -175,32 +180,45 @@ static bool read_facts(pid_t thread, const char *name, char *text, size_t size)
 	return length > 0;
 }
 
-/* A field of /proc/THREAD/stat, 3 and above, by its number in proc(5); -1 if it is not there. */
-static long long stat_field(pid_t thread, int number)
+/* The CPU that a thread is on; -1 if unknown. */
+static int cpu_of(pid_t thread)
 {
 	char text[1024];
 	const char *field = read_facts(thread, "stat", text, sizeof(text)) ? strrchr(text, ')') : NULL;
 
-	for (int i = 2; field && i < number; i++)
+	/* The field behind the name is the third. */
+	for (int i = 2; field && i < CPU_FIELD; i++)
 		field = strchr(field + 1, ' ');
-	return field ? atoll(field + 1) : -1;
+	return field ? atoi(field + 1) : -1;
 }
 
-/* Whether it waits for a tenth of its time, and not for a CPU. */
-static bool waits_at_times(pid_t thread)
+/* Time that a thread has run, or waited for a CPU; 0 if unknown. */
+static uint64_t busy_ns(pid_t thread)
 {
-	const long long start = stat_field(thread, START_FIELD);
-	uint64_t ran_ns, queued_ns, age_ns;
-	struct timespec now;
+	uint64_t ran_ns, queued_ns;
 	char text[128];
 
-	if (start < 0 || !read_facts(thread, "schedstat", text, sizeof(text)) ||
-	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &queued_ns) != 2 ||
-	    clock_gettime(CLOCK_BOOTTIME, &now) < 0)
-		return false;
-	age_ns = (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec -
-		 (uint64_t)start * (NS / (uint64_t)sysconf(_SC_CLK_TCK));
-	return (ran_ns + queued_ns) / 9 < age_ns / 10;
+	return read_facts(thread, "schedstat", text, sizeof(text)) &&
+	       sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &queued_ns) == 2 ? ran_ns + queued_ns : 0;
+}
+
+/*
+ * Whether it has waited for two thirds of the time since it was last recorded.  One that is
+ * saturated by clients that wait for its answers cannot fall behind; if it is recorded for the first
+ * time, that is not known.
+ */
+static bool waits_at_times(pid_t thread)
+{
+	const struct last_recording *last = &recordings[(unsigned)thread % REMEMBERED];
+	const uint64_t now = clock_ns();
+
+	return last->thread != thread || now - last->at_ns > 3 * (busy_ns(thread) - last->busy_ns);
+}
+
+static void remember(pid_t thread)
+{
+	recordings[(unsigned)thread % REMEMBERED] =
+		(struct last_recording){ thread, clock_ns(), busy_ns(thread) };
 }
 
 /*
@@ -209,7 +227,7 @@ static bool waits_at_times(pid_t thread)
  */
 static void stay_near(pid_t thread, const cpu_set_t *allowed, int *near)
 {
-	const int cpu = (int)stat_field(thread, CPU_FIELD);
+	const int cpu = cpu_of(thread);
 	cpu_set_t one;
 
 	if (cpu == *near || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, allowed))
@@ -263,6 +281,7 @@ enum recorder_end recorder_run(struct recorder *recorder, int *signal)
 
 	sched_getaffinity(0, sizeof(allowed), &allowed);
 	end = run(recorder, &allowed, signal);
+	remember(recorder->thread);
 	sched_setaffinity(0, sizeof(allowed), &allowed);
 	return end;
 }

@@ -448,7 +448,7 @@ def measure_process(
     calls = _recorded_calls(copied)
     say(
         f"measuring process {pid}: its copies do the same work on base and on huge pages"
-        + ("; its system calls are recorded, 0.3 s at a time" if calls else "")
+        + ("; its system calls are recorded, for at most 0.3 s at a time" if calls else "")
     )
     folders: list[Path] = []
     while True:
