@@ -13,7 +13,7 @@ from typing import Annotated, Literal, cast
 
 from tlbcost.calibration.file import cache_folder
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Cell, Table, count, format_table, number, read_table
 from tlbcost.common.output import write_file
@@ -308,11 +308,9 @@ class TrackRecord:
     here: Annotated[bool, doc("on this machine; false: on another one with the same CPU")]
     date: Annotated[str, doc("date of the record")]
     programs: Annotated[int, doc("how many were run", minimum=1)]
-    inside: Annotated[
-        int, doc("programs whose measured gain was within the expected interval", minimum=0)
-    ]
-    mean_error_fraction: Annotated[float, doc("absolute error, on average", minimum=0)]
-    largest_error_fraction: Annotated[float, doc("largest absolute error", minimum=0)]
+    inside: Annotated[int, amount("programs whose measured gain was within the expected interval")]
+    mean_error_fraction: Annotated[float, amount("absolute error, on average")]
+    largest_error_fraction: Annotated[float, amount("largest absolute error")]
     by_copies: Annotated[
         bool, doc("the models were those of copies; false: of a simulation in Valgrind")
     ] = False

@@ -13,7 +13,7 @@ from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.records import Grade, PageCosts
-from tlbcost.common.document import Part, doc, from_json
+from tlbcost.common.document import Part, amount, doc, from_json, portion
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.reading import read_text
 from tlbcost.common.units import Interval
@@ -53,7 +53,7 @@ class HostMachine(Machine):
 class NativeRun(Run):
     """One native run of the program."""
 
-    exit_code: Annotated[int, doc("as a shell shows it", minimum=0)]
+    exit_code: Annotated[int, amount("as a shell shows it")]
 
 
 class ProgramPart(Part, frozen=True, kw_only=True):
@@ -92,10 +92,10 @@ class CalibrationPart(Part, frozen=True, kw_only=True):
 class FootprintPart(Part, frozen=True, kw_only=True):
     """The memory that was touched."""
 
-    anonymous_pages: Annotated[int, doc("base pages of anonymous memory", minimum=0)]
-    anonymous_huge_pages: Annotated[int, doc("huge pages that hold any of them", minimum=0)]
-    dense_huge_pages: Annotated[int, doc("as many as would hold them densely", minimum=0)]
-    other_pages: Annotated[int, doc("base pages of files and shared memory", minimum=0)]
+    anonymous_pages: Annotated[int, amount("base pages of anonymous memory")]
+    anonymous_huge_pages: Annotated[int, amount("huge pages that hold any of them")]
+    dense_huge_pages: Annotated[int, amount("as many as would hold them densely")]
+    other_pages: Annotated[int, amount("base pages of files and shared memory")]
     source: Annotated[
         str,
         doc("seen page by page, or from page faults and peak memory", enum=("simulation", "runs")),
@@ -144,7 +144,7 @@ class SourcedLevel(TlbLevel):
 class GeometryPart(Part, frozen=True, kw_only=True):
     """The TLBs that were simulated for one page size; null: the level does not hold it."""
 
-    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of the pages")]
     entry_bytes: Annotated[int, doc("what one TLB entry covers", minimum=1)]
     dtlb: Annotated[SourcedLevel | None, doc("first level of data")]
     itlb: Annotated[SourcedLevel | None, doc("first level of code")]
@@ -155,17 +155,17 @@ class GeometryPart(Part, frozen=True, kw_only=True):
 class AccessMisses(SideCounts):
     """Misses of one kind of access on one page size."""
 
-    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of the pages")]
     access: Annotated[Side, doc("kind of access")]
 
 
 class ProcessPart(Part, frozen=True, kw_only=True):
     """One process image; null: it was killed before it could report."""
 
-    pid: Annotated[int, doc("process number", minimum=0)]
-    parent_pid: Annotated[int, doc("of the process that started it", minimum=0)]
+    pid: Annotated[int, amount("process number")]
+    parent_pid: Annotated[int, amount("of the process that started it")]
     program: Annotated[str, doc("what it ran")]
-    threads: Annotated[int | None, doc("how many it had", minimum=0)]
+    threads: Annotated[int | None, amount("how many it had")]
     touched: Annotated[Touched | None, doc("the memory that it touched")]
     counts: Annotated[list[AccessMisses] | None, doc("its misses")]
 
@@ -174,11 +174,11 @@ class ModelledPart(Part, frozen=True, kw_only=True):
     """The windows that were modelled for the overlap model."""
 
     core: Annotated[str, doc("what was modelled, as given to the simulator")]
-    windows: Annotated[int, doc("how many", minimum=0)]
-    references: Annotated[int, doc("of all processes that finished", minimum=0)]
-    sampled_references: Annotated[int, doc("of these, in windows", minimum=0)]
+    windows: Annotated[int, amount("how many")]
+    references: Annotated[int, amount("of all processes that finished")]
+    sampled_references: Annotated[int, amount("of these, in windows")]
     modelled_fraction: Annotated[
-        float, doc("part of the references that is in processes with windows", minimum=0, maximum=1)
+        float, portion("part of the references that is in processes with windows")
     ]
     user_saved_fraction: Annotated[
         Interval | None,
@@ -189,8 +189,8 @@ class ModelledPart(Part, frozen=True, kw_only=True):
 class SimulationPart(Part, frozen=True, kw_only=True):
     """What the simulation alone says."""
 
-    wall_ns: Annotated[int | None, doc("how long it took", minimum=0)]
-    exit_code: Annotated[int, doc("the program's, as a shell shows it", minimum=0)]
+    wall_ns: Annotated[int | None, amount("how long it took")]
+    exit_code: Annotated[int, amount("the program's, as a shell shows it")]
     geometry: Annotated[tuple[GeometryPart, GeometryPart], doc("on base and on huge pages")]
     processes: Annotated[list[ProcessPart], doc("process images", minItems=1)]
     counts: Annotated[list[AccessMisses], doc("the sums over all processes")]

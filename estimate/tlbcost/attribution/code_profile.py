@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
 from tlbcost.common import document, formats, names, units
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, amount, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import Cell, format_table, read_table
 from tlbcost.counters.profile import short_names
@@ -35,8 +35,8 @@ class CodeRow(SourceLocation):
     """One object, function or line of a program; its source is the line with most walks of it."""
 
     program: Annotated[str, doc("what was run")]
-    walks: Annotated[int, doc("page walks on base pages", minimum=0)]
-    huge_walks: Annotated[int, doc("page walks on huge pages", minimum=0)]
+    walks: Annotated[int, amount("page walks on base pages")]
+    huge_walks: Annotated[int, amount("page walks on huge pages")]
 
 
 class CodeProfileDocument(Part, frozen=True, kw_only=True):

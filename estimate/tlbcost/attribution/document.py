@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import Annotated, Literal
 
 from tlbcost.common import units
-from tlbcost.common.document import Part, doc, part_of
+from tlbcost.common.document import Part, amount, doc, part_of, portion
 from tlbcost.common.units import Interval
 from tlbcost.memory.eligibility import Backing, MemoryKind
 from tlbcost.simulator.memory_tables import (
@@ -52,15 +51,11 @@ _MALLOC = re.compile(
 )
 
 
-# Describes a field that is a share, 0 to 1.
-share = partial(doc, minimum=0, maximum=1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationSite(SourceLocation):
     """Where memory was allocated, and that call's share of the walks on the memory."""
 
-    misses_fraction: Annotated[float, share("share of the memory's own walks")]
+    misses_fraction: Annotated[float, portion("share of the memory's own walks")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +76,22 @@ class RegionShare:
     program: Annotated[str, doc("the executable")]
     kind: Annotated[MemoryKind, doc("what kind of memory it is")]
     name: Annotated[str, doc("its path or name")]
-    size_bytes: Annotated[int | None, doc("mapped; null: not known", minimum=0)]
-    touched_bytes: Annotated[int | None, doc("base pages that it touched", minimum=0)]
+    size_bytes: Annotated[int | None, amount("mapped; null: not known")]
+    touched_bytes: Annotated[int | None, amount("base pages that it touched")]
     touched_huge_bytes: Annotated[
-        int | None, doc("what the touched memory would use on huge pages", minimum=0)
+        int | None, amount("what the touched memory would use on huge pages")
     ]
     code: Annotated[bool, doc("it is code")]
     misses_fraction: Annotated[
         float | None,
-        share(
+        portion(
             "of all page walks on base pages; of samples: of the loads and stores that missed, "
             "null if there are too few"
         ),
     ]
-    huge_misses_fraction: Annotated[float | None, share("of all page walks on huge pages")]
-    time_fraction: Annotated[float | None, share("of the time in translation on base pages")]
-    huge_time_fraction: Annotated[float | None, share("of the time in translation on huge pages")]
+    huge_misses_fraction: Annotated[float | None, portion("of all page walks on huge pages")]
+    time_fraction: Annotated[float | None, portion("of the time in translation on base pages")]
+    huge_time_fraction: Annotated[float | None, portion("of the time in translation on huge pages")]
     gain_fraction: Annotated[
         Interval | None,
         doc(
@@ -106,13 +101,13 @@ class RegionShare:
     ]
     sites: Annotated[tuple[AllocationSite, ...], doc("where it was allocated, most first")] = ()
     backed: Annotated[Backing | None, doc("from smaps, while the program ran natively")] = None
-    samples: Annotated[int | None, doc("of its misses; null: it was simulated", minimum=0)] = None
+    samples: Annotated[int | None, amount("of its misses; null: it was simulated")] = None
     misses_interval: Annotated[
         Interval | None, doc("of samples: the 95 % interval of misses_fraction")
     ] = None
     malloc_fraction: Annotated[
         float | None,
-        share(
+        portion(
             "of its page walks, those on memory that calls of malloc mapped; null: the calls are "
             "not known"
         ),
@@ -138,10 +133,10 @@ class CodeLine:
     """
 
     site: Annotated[SourceLocation, doc("where it is")]
-    walks_fraction: Annotated[float | None, share("of all page walks")]
-    walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
-    huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
-    samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
+    walks_fraction: Annotated[float | None, portion("of all page walks")]
+    walks: Annotated[int, amount("of samples: the misses that they stand for")]
+    huge_walks: Annotated[int | None, amount("page walks on huge pages")]
+    samples: Annotated[int | None, amount("null: it was simulated")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +202,20 @@ MOST_LINES = 100
 class PhaseMisses(Part, frozen=True, kw_only=True):
     """Misses from this reference of the process image on, until the next phase."""
 
-    start: Annotated[int, doc("number of its first reference", minimum=0)]
-    stlb_hits: Annotated[int, doc("on base pages", minimum=0)]
-    stlb_misses: Annotated[int, doc("page walks on base pages", minimum=0)]
-    huge_stlb_hits: Annotated[int, doc("on huge pages", minimum=0)]
-    huge_stlb_misses: Annotated[int, doc("page walks on huge pages", minimum=0)]
+    start: Annotated[int, amount("number of its first reference")]
+    stlb_hits: Annotated[int, amount("on base pages")]
+    stlb_misses: Annotated[int, amount("page walks on base pages")]
+    huge_stlb_hits: Annotated[int, amount("on huge pages")]
+    huge_stlb_misses: Annotated[int, amount("page walks on huge pages")]
 
 
 class ProcessPhases(Part, frozen=True, kw_only=True):
     """The phases of one process image."""
 
-    pid: Annotated[int, doc("process number", minimum=0)]
+    pid: Annotated[int, amount("process number")]
     program: Annotated[str, doc("what it runs")]
-    references: Annotated[int, doc("memory references in all", minimum=0)]
-    phase_references: Annotated[int, doc("references in a phase", minimum=0)]
+    references: Annotated[int, amount("memory references in all")]
+    phase_references: Annotated[int, amount("references in a phase")]
     phases: Annotated[list[PhaseMisses], doc("in their order")]
 
 
@@ -238,9 +233,9 @@ class CurvePoint(Part, frozen=True, kw_only=True):
     """The blocks that give most for the memory they add, up to this number."""
 
     blocks: Annotated[int, doc("how many", minimum=1)]
-    gain_fraction: Annotated[float, share("their part of what all blocks save")]
+    gain_fraction: Annotated[float, portion("their part of what all blocks save")]
     growth_bytes: Annotated[
-        int, doc("memory that huge pages would add there: what is not resident", minimum=0)
+        int, amount("memory that huge pages would add there: what is not resident")
     ]
 
 
@@ -248,7 +243,7 @@ class BlockCurve(Part, frozen=True, kw_only=True):
     """Places of 2 MiB in anonymous memory with page walks, those first that save most per byte."""
 
     blocks: Annotated[int, doc("all of them", minimum=1)]
-    growth_bytes: Annotated[int, doc("memory that they would add", minimum=0)]
+    growth_bytes: Annotated[int, amount("memory that they would add")]
     knee: Annotated[CurvePoint, doc("the fewest with three quarters of what all save")]
     points: Annotated[list[CurvePoint], doc("at most 20, of growing numbers of blocks")]
 
@@ -315,7 +310,7 @@ class AttributionPart(Part, frozen=True, kw_only=True):
             "samples have no times"
         ),
     ]
-    other_fraction: Annotated[float, share("of the walks, those in unknown memory")]
+    other_fraction: Annotated[float, portion("of the walks, those in unknown memory")]
     memory: Annotated[tuple[RegionShare, ...], doc("memory of one kind and name in one program")]
     code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
     phases: Annotated[list[ProcessPhases], doc("when it missed")]

@@ -18,10 +18,9 @@ from tlbcost.attribution.document import (
     added_bytes,
     allocation_site,
     saved_walks,
-    share,
 )
 from tlbcost.common import paths
-from tlbcost.common.document import Part, doc, from_json
+from tlbcost.common.document import Part, amount, doc, from_json, portion
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.common.reading import read_text
@@ -237,10 +236,8 @@ class SitePlan(Part, frozen=True, kw_only=True):
     tlbcost_version: Annotated[str, doc("version of tlbcost")]
     program: Annotated[str, doc("path of the program")]
     build_id: Annotated[str | None, doc("of the program, whose other builds have other keys")]
-    gain_fraction: Annotated[float, share("these sites' part of what all memory saves")]
-    growth_bytes: Annotated[
-        int | None, doc("memory that huge pages add there; null: not known", minimum=0)
-    ]
+    gain_fraction: Annotated[float, portion("these sites' part of what all memory saves")]
+    growth_bytes: Annotated[int | None, amount("memory that huge pages add there; null: not known")]
     sites: Annotated[tuple[SiteGain, ...], doc("those that save most for the memory they add")]
 
 

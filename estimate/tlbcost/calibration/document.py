@@ -33,7 +33,7 @@ from tlbcost.calibration.records import (
 )
 from tlbcost.calibration.report import WIDTH, cpu, short, wrap
 from tlbcost.common import formats, units
-from tlbcost.common.document import Part, doc, from_json, part_of
+from tlbcost.common.document import Part, amount, doc, from_json, part_of
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import MOST_COUNT, parse_table
 from tlbcost.common.gnuplot import draw_by, word_list
@@ -90,7 +90,7 @@ class CalibrationDocument(Part, frozen=True, kw_only=True):
     grade: Annotated[Grade, doc("whether estimates may rely on it")] = "good"
     grade_reasons: Annotated[tuple[str, ...], doc("why it is poor")] = ()
     date: Annotated[str, doc("UTC, ISO 8601")]
-    duration_s: Annotated[float, doc("how long the measurement took", minimum=0)]
+    duration_s: Annotated[float, amount("how long the measurement took")]
     source: Annotated[str, doc("measured now, or cached in which file")]
     notes: Annotated[tuple[str, ...], doc("what is missing or limited")]
     costs: Annotated[tuple[CalibratedCost, ...], doc("what was measured")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from tlbcost.common import units
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import sys_path
 from tlbcost.common.units import Interval
@@ -96,7 +96,7 @@ class PageCosts:
     No price is below zero (see `price`).
     """
 
-    page_size_bytes: Annotated[int, doc("of these pages", minimum=0)]
+    page_size_bytes: Annotated[int, amount("of these pages")]
     footprint_entries: Annotated[
         int, doc("footprint that the costs are taken at, in TLB entries", minimum=1)
     ]
@@ -275,7 +275,7 @@ class ReportedFigure:
     quantity: Annotated[str, doc("the suffix is the unit of value", enum=tuple(WORDS))]
     page_size_bytes: Annotated[int | None, doc("null: a cache", minimum=1)]
     source: Annotated[Source, doc("what reports it")]
-    value: Annotated[int, doc("the figure", minimum=0)]
+    value: Annotated[int, amount("the figure")]
     verified: Annotated[
         bool, doc("false: published from general knowledge, not checked against a source")
     ] = True

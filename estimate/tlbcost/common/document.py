@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,6 +41,10 @@ _T = TypeVar("_T")
 def doc(text: str, **schema: object) -> msgspec.Meta:
     """Describe a field; `schema` has further keywords of JSON Schema, such as minimum=0."""
     return msgspec.Meta(description=text, extra_json_schema=schema or None)
+
+
+# Describe a field that is not negative, and one that is 0 to 1.
+amount, portion = partial(doc, minimum=0), partial(doc, minimum=0, maximum=1)
 
 
 def part_of(kind: type[_P], source: object, /, **others: object) -> _P:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc, portion
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Table, TableFormat, read_table
 from tlbcost.common.units import Interval
@@ -48,26 +48,22 @@ class CopiesRecord:
     ended: Annotated[
         Mapping[str, int], doc("windows by what ended them: enough, a system call, a fault, ...")
     ]
-    windows: Annotated[int, doc("windows with references", minimum=0)]
-    pauses: Annotated[int, doc("times that a thread of the program was stopped", minimum=0)]
-    median_pause_ns: Annotated[int | None, doc("half of them were shorter", minimum=0)]
-    longest_pause_ns: Annotated[int | None, doc("the longest", minimum=0)]
+    windows: Annotated[int, amount("windows with references")]
+    pauses: Annotated[int, amount("times that a thread of the program was stopped")]
+    median_pause_ns: Annotated[int | None, amount("half of them were shorter")]
+    longest_pause_ns: Annotated[int | None, amount("the longest")]
     added_cpu_fraction: Annotated[
         float | None,
-        doc("CPU time that pauses and copy-on-write added, as a share of the program's", minimum=0),
+        amount("CPU time that pauses and copy-on-write added, as a share of the program's"),
     ]
     seen_fraction: Annotated[
-        float | None,
-        doc("share of the program's CPU time that windows stand for", minimum=0, maximum=1),
+        float | None, portion("share of the program's CPU time that windows stand for")
     ]
     calling: Annotated[
         int,
-        doc(
-            "of the windows, those that a system call ended, or that recorded calls continued",
-            minimum=0,
-        ),
+        amount("of the windows, those that a system call ended, or that recorded calls continued"),
     ] = 0
-    p99_pause_ns: Annotated[int | None, doc("99 of 100 were shorter", minimum=0)] = None
+    p99_pause_ns: Annotated[int | None, amount("99 of 100 were shorter")] = None
 
 
 @dataclass(frozen=True, slots=True)

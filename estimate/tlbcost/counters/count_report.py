@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import document, units
 from tlbcost.common.console import grid, print_whole, section, table
-from tlbcost.common.document import Part, doc, part_of
+from tlbcost.common.document import Part, amount, doc, part_of, portion
 from tlbcost.common.paths import sys_path
 from tlbcost.common.units import Interval, spread_fraction
 from tlbcost.counters.count_tool import CountFindings, CountPlan, Reading
@@ -380,15 +380,13 @@ class CountedEvent(Part, frozen=True, kw_only=True):
     ]
     role: Annotated[str | None, doc('what it counts, as in doc/format.md, "events"')]
     access: Annotated[Access | None, doc("of which accesses; null: the role says it")]
-    page_size_bytes: Annotated[int | None, doc("of which pages; null: of all", minimum=0)]
+    page_size_bytes: Annotated[int | None, amount("of which pages; null: of all")]
     event: Annotated[str, doc("libpfm4's string, or the code")]
     count: Annotated[
-        int | None, doc("scaled to the whole time where the event shared its counter", minimum=0)
+        int | None, amount("scaled to the whole time where the event shared its counter")
     ]
-    running_fraction: Annotated[
-        float | None, doc("share of the time that it had a counter", minimum=0, maximum=1)
-    ]
-    run: Annotated[int, doc("number of the run that it was counted in", minimum=0)]
+    running_fraction: Annotated[float | None, portion("share of the time that it had a counter")]
+    run: Annotated[int, amount("number of the run that it was counted in")]
     state: Annotated[State, doc("whether it was counted, or why not, as in doc/format.md")]
 
 
@@ -412,13 +410,13 @@ class CountDocument(Part, frozen=True, kw_only=True):
     pmu: Annotated[EventTable, doc("the event table")]
     command: Annotated[str | None, doc("the program, or what was counted that ran already")]
     mode: Annotated[Mode | None, doc("the CPU's modes that were counted")]
-    runs: Annotated[int, doc("how many runs the counts are from", minimum=0)]
+    runs: Annotated[int, amount("how many runs the counts are from")]
     wall_ns: Annotated[
-        float | None, doc("wall time, median of the runs; null: no program was run", minimum=0)
+        float | None, amount("wall time, median of the runs; null: no program was run")
     ]
-    user_ns: Annotated[float | None, doc("CPU time in user mode, median of the runs", minimum=0)]
-    system_ns: Annotated[float | None, doc("CPU time in the kernel, median of the runs", minimum=0)]
-    minor_faults: Annotated[float | None, doc("median of the runs", minimum=0)]
+    user_ns: Annotated[float | None, amount("CPU time in user mode, median of the runs")]
+    system_ns: Annotated[float | None, amount("CPU time in the kernel, median of the runs")]
+    minor_faults: Annotated[float | None, amount("median of the runs")]
     counts: Annotated[list[CountedEvent], doc("each event of each run")]
     formulas: Annotated[list[CountedFormula], doc("those that any of the events has a part in")]
     notes: Annotated[tuple[str, ...], doc("what must be known of these counts")]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, cast, get_args
 
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import libexec, sys_path
 from tlbcost.counters.pmu import Rights, find_pmu, rights, user_may_count
@@ -52,12 +52,12 @@ class EventCount:
         str | None, doc("role[.access[.size]], as in data/events; null: it has no role")
     ]
     event: Annotated[str, doc("in the words of libpfm4, perf or the file")]
-    value: Annotated[float | None, doc("scaled to the whole time", minimum=0)]
+    value: Annotated[float | None, amount("scaled to the whole time")]
     running_fraction: Annotated[
-        float | None, doc("part of the time that it had a counter; null: not known", minimum=0)
+        float | None, amount("part of the time that it had a counter; null: not known")
     ]
     state: Annotated[State, doc("what became of it")]
-    run: Annotated[int, doc("the run that it is from", minimum=0)] = 0
+    run: Annotated[int, amount("the run that it is from")] = 0
 
 
 @dataclass(frozen=True, slots=True)

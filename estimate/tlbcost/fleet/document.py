@@ -19,7 +19,7 @@ from tlbcost.answer.record import Evidence
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import units
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, amount, doc
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.progress import Progress
 from tlbcost.common.units import Interval
@@ -164,7 +164,7 @@ class LeftOut(Part, frozen=True, kw_only=True):
     cpu: Annotated[str | None, doc("its CPU, as in the table or known; null: of any")]
     event: Annotated[str | None, doc("the event; null: all")]
     rows: Annotated[int, doc("how many", minimum=1)]
-    hosts: Annotated[int, doc("of how many hosts", minimum=0)]
+    hosts: Annotated[int, amount("of how many hosts")]
     examples: Annotated[tuple[str, ...], doc("some of those hosts")]
 
 
@@ -176,9 +176,9 @@ class FleetDocument(Part, frozen=True, kw_only=True):
     date: Annotated[str, doc("UTC, ISO 8601")]
     policy: Annotated[Policy, doc("of the plan, else the usual one")]
     files: Annotated[int, doc("how many were read", minimum=1)]
-    rows_read: Annotated[int, doc("rows in them", minimum=0)]
-    rows_used: Annotated[int, doc("of those: rows that the estimates are made of", minimum=0)]
-    hosts: Annotated[int, doc("hosts in the files", minimum=0)]
+    rows_read: Annotated[int, amount("rows in them")]
+    rows_used: Annotated[int, amount("of those: rows that the estimates are made of")]
+    hosts: Annotated[int, amount("hosts in the files")]
     rows: Annotated[list[FleetRow], doc("services, those with most hosts that gain first")]
     left_out: Annotated[list[LeftOut], doc("all other rows, by reason: most first")]
 

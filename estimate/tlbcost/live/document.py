@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated, Literal, TypeVar
 
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, amount, doc
 from tlbcost.common.openmetrics import exposition, family, labels
 from tlbcost.live.keys import SortKey
 from tlbcost.live.processes import SeenProcess
@@ -25,26 +25,23 @@ _KINDS = ("AnonHugePages", "ShmemHugePages", "FileHugePages")
 class LivePool(Part, frozen=True, kw_only=True):
     """A pool of huge pages of one size."""
 
-    page_size_bytes: Annotated[int, doc("size of its pages", minimum=0)]
-    total_bytes: Annotated[int | None, doc("memory in it", minimum=0)]
-    free_bytes: Annotated[int | None, doc("of this, what no process has touched", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of its pages")]
+    total_bytes: Annotated[int | None, amount("memory in it")]
+    free_bytes: Annotated[int | None, amount("of this, what no process has touched")]
 
 
 class Host(Part, frozen=True, kw_only=True):
     """The whole host."""
 
-    memory_bytes: Annotated[int | None, doc("memory", minimum=0)]
-    available_bytes: Annotated[
-        int | None, doc("for programs, as the kernel estimates it", minimum=0)
-    ]
+    memory_bytes: Annotated[int | None, amount("memory")]
+    available_bytes: Annotated[int | None, amount("for programs, as the kernel estimates it")]
     thp_bytes: Annotated[
-        int | None, doc("transparent huge pages of programs, shared memory and files", minimum=0)
+        int | None, amount("transparent huge pages of programs, shared memory and files")
     ]
     thp_mode: Annotated[str | None, doc("always, madvise or never; null: not in this kernel")]
     thp_defrag: Annotated[str | None, doc("their setting defrag")]
     fallback_rate: Annotated[
-        float | None,
-        doc("page faults a second that failed to get a transparent huge page", minimum=0),
+        float | None, amount("page faults a second that failed to get a transparent huge page")
     ]
     pools: Annotated[tuple[LivePool, ...], doc("of huge pages, by their size")]
 
@@ -113,39 +110,32 @@ class Row(Part, frozen=True, kw_only=True):
     processes: Annotated[int, doc("how many these are", minimum=1)]
     memory_bytes: Annotated[
         int | None,
-        doc(
+        amount(
             "in memory, on pages of any size; of a cgroup, a page that n processes map counts 1/n "
-            "for each",
-            minimum=0,
+            "for each"
         ),
     ]
-    huge_bytes: Annotated[
-        int | None, doc("of these, on huge pages; null: may not be read", minimum=0)
-    ]
+    huge_bytes: Annotated[int | None, amount("of these, on huge pages; null: may not be read")]
     eligible_bytes: Annotated[
         int | None,
-        doc(
+        amount(
             "on base pages, where the kernel may put transparent huge pages; null: not read yet, "
-            "may not be read, or not reported (before Linux 5.0)",
-            minimum=0,
+            "may not be read, or not reported (before Linux 5.0)"
         ),
     ]
     ineligible_bytes: Annotated[
-        int | None, doc("on base pages, where it may not, as things are", minimum=0)
+        int | None, amount("on base pages, where it may not, as things are")
     ]
     reach_ratio: Annotated[
-        float | None,
-        doc("how many times the TLB the memory would take; 1 and less fits", minimum=0),
+        float | None, amount("how many times the TLB the memory would take; 1 and less fits")
     ]
-    faults: Annotated[
-        int | None, doc("page faults since the process started; null: a cgroup", minimum=0)
-    ]
+    faults: Annotated[int | None, amount("page faults since the process started; null: a cgroup")]
     fault_rate: Annotated[float | None, doc("page faults a second, over the last readings")]
     age_s: Annotated[
-        float | None, doc("how old memory_bytes and huge_bytes are; null: not read", minimum=0)
+        float | None, amount("how old memory_bytes and huge_bytes are; null: not read")
     ]
     eligible_age_s: Annotated[
-        float | None, doc("how old eligible_bytes and ineligible_bytes are", minimum=0)
+        float | None, amount("how old eligible_bytes and ineligible_bytes are")
     ]
 
 
@@ -161,12 +151,10 @@ class TopDocument(Part, frozen=True, kw_only=True):
     reach: Annotated[Reaches, doc("of the last level of the TLB, on base and on huge pages")]
     host: Annotated[Host, doc("the whole host")]
     by: Annotated[By, doc("what the rows are")]
-    unreadable: Annotated[
-        int, doc("processes of which this user may not read everything", minimum=0)
-    ]
+    unreadable: Annotated[int, amount("processes of which this user may not read everything")]
     hidden: Annotated[bool, doc("/proc hides processes of other users (hidepid)")]
     own_cpu_fraction: Annotated[
-        float | None, doc("CPU time of tlbcost after its first reading, of one CPU", minimum=0)
+        float | None, amount("CPU time of tlbcost after its first reading, of one CPU")
     ]
     rows: Annotated[tuple[Row, ...], doc("the processes or cgroups, sorted")]
 

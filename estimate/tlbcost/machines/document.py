@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from tlbcost.common import document, units
 from tlbcost.common.console import print_whole, section, table
-from tlbcost.common.document import Part, doc, part_of
+from tlbcost.common.document import Part, amount, doc, part_of
 from tlbcost.common.units import Interval, middle
 from tlbcost.machines.estimate import (
     MachineCaveat,
@@ -42,9 +42,9 @@ class SimulatedTlb(Part, frozen=True, kw_only=True):
 class SideMisses(Part, frozen=True, kw_only=True):
     """Misses of one kind of access."""
 
-    l1_tlb_misses: Annotated[int, doc("missed the first level", minimum=0)]
-    stlb_hits: Annotated[int, doc("of these, found in the second level", minimum=0)]
-    page_walks: Annotated[int, doc("of these, found in neither", minimum=0)]
+    l1_tlb_misses: Annotated[int, amount("missed the first level")]
+    stlb_hits: Annotated[int, amount("of these, found in the second level")]
+    page_walks: Annotated[int, amount("of these, found in neither")]
 
 
 class PageSizeEstimate(Part, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class MachineEstimate(Part, frozen=True, kw_only=True):
     title: Annotated[str, doc("its full name")]
     costs: Annotated[str, doc("where its times come from")]
     core: Annotated[str | None, doc("what was modelled, as given to the simulator")]
-    windows: Annotated[int, doc("how many were modelled", minimum=0)]
+    windows: Annotated[int, amount("how many were modelled")]
     no_times: Annotated[str | None, doc("why there are no times")]
     assumed: Annotated[tuple[str, ...], doc("which of its figures are assumed or unchecked")]
     page_sizes: Annotated[list[PageSizeEstimate], doc("ascending", minItems=1)]

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from tlbcost.calibration.file import calibration_for, read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
-from tlbcost.common.document import doc, now
+from tlbcost.common.document import amount, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.units import Interval
@@ -51,8 +51,8 @@ class UnknownEffect:
     value: Annotated[float | None, doc("as assumed; null: several figures")]
     low: Annotated[float | None, doc("its plausible values, from")]
     high: Annotated[float | None, doc("to")]
-    below: Annotated[float, doc("by so much the ratio may be lower", minimum=0)]
-    above: Annotated[float, doc("by so much it may be higher", minimum=0)]
+    below: Annotated[float, amount("by so much the ratio may be lower")]
+    above: Annotated[float, amount("by so much it may be higher")]
 
 
 @dataclass(frozen=True, slots=True)

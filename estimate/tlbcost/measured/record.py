@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Annotated, Literal
 
 from tlbcost.common import units
-from tlbcost.common.document import doc
+from tlbcost.common.document import doc, portion
 from tlbcost.common.units import Interval
 from tlbcost.copies.run import Also
 
@@ -75,12 +75,9 @@ class MeasuredGain:
     rounds: Annotated[int, doc("pairs of runs, or copies", minimum=1)]
     dropped: Annotated[Mapping[str, int], doc("slices of copies that were not used, by reason")]
     huge_part: Annotated[
-        float | None,
-        doc("of the memory that could be on huge pages, what was", minimum=0, maximum=1),
+        float | None, portion("of the memory that could be on huge pages, what was")
     ]
-    seen_fraction: Annotated[
-        float, doc("share of the program's time that this stands for", minimum=0, maximum=1)
-    ]
+    seen_fraction: Annotated[float, portion("share of the program's time that this stands for")]
     method: Annotated[
         str | None,
         doc("of runs: the way to huge pages, as for trial --with; 'as it runs': by itself"),
@@ -88,8 +85,7 @@ class MeasuredGain:
     start_cost_s: Annotated[
         Interval | None,
         doc("of runs: kernel time in seconds that huge pages add to one run, mostly when memory is "
-            "first touched; negative: they save it"),
-    ] = None  # fmt: skip
+            "first touched; negative: they save it")] = None  # fmt: skip
     growth_bytes: Annotated[
         Interval | None,
         doc(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.memory.eligibility import MemoryKind, Reason, Standing, backing_of, kind_of, stand
 from tlbcost.memory.smaps import Mapping
 from tlbcost.memory.waste import Waste
@@ -22,13 +22,12 @@ from tlbcost.system.huge_pages import HugeSettings
 class TlbReach:
     """What the last level of the TLB that holds a page size covers."""
 
-    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
-    entries: Annotated[int, doc("entries of the level", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of the pages")]
+    entries: Annotated[int, amount("entries of the level")]
     entry_bytes: Annotated[
-        int,
-        doc("of one entry; less than a page under a hypervisor that splinters it", minimum=0),
+        int, amount("of one entry; less than a page under a hypervisor that splinters it")
     ]
-    reach_bytes: Annotated[int, doc("memory that is accessed without a page walk", minimum=0)]
+    reach_bytes: Annotated[int, amount("memory that is accessed without a page walk")]
     source_kind: Annotated[SourceKind | None, doc("where `entries` is from")]
     source: Annotated[str | None, doc("the same, in words")]
 
@@ -45,37 +44,34 @@ class Area:
     mappings: Annotated[int, doc("how many there are", minimum=1)]
     start: Annotated[
         int,
-        doc(
+        amount(
             "start and end: of the mapping with most on base pages, which page_bytes, eligible, "
-            "reason and words are about",
-            minimum=0,
+            "reason and words are about"
         ),
     ]
-    end: Annotated[int, doc("see start", minimum=0)]
-    size_bytes: Annotated[int, doc("of address space", minimum=0)]
-    resident_bytes: Annotated[int, doc("in memory, on pages of any size", minimum=0)]
-    huge_bytes: Annotated[int, doc("of these, on huge pages", minimum=0)]
+    end: Annotated[int, amount("see start")]
+    size_bytes: Annotated[int, amount("of address space")]
+    resident_bytes: Annotated[int, amount("in memory, on pages of any size")]
+    huge_bytes: Annotated[int, amount("of these, on huge pages")]
     touched_bytes: Annotated[
-        int | None, doc("on pages used in watched_s; null: not watched, or not known", minimum=0)
+        int | None, amount("on pages used in watched_s; null: not watched, or not known")
     ]
     zero_bytes: Annotated[
         int | None,
-        doc(
+        amount(
             "of huge_bytes, base pages that hold nothing but zeros; null: not looked at, or not "
-            "transparent",
-            minimum=0,
+            "transparent"
         ),
     ] = None
     underused_bytes: Annotated[
         int | None,
-        doc(
+        amount(
             "of these, in huge pages that have more of them than max_ptes_none: what the kernel's "
-            "shrinker of underused huge pages may take back",
-            minimum=0,
+            "shrinker of underused huge pages may take back"
         ),
     ] = None
     eligible_bytes: Annotated[
-        int, doc("of what is on base pages, what may be on transparent huge pages", minimum=0)
+        int, amount("of what is on base pages, what may be on transparent huge pages")
     ]
     page_bytes: Annotated[
         int | None, doc("size of the pages that hold most of it; null: not known, or none")
@@ -87,9 +83,8 @@ class Area:
     words: Annotated[str, doc("the reason in words")]
     reach_ratio: Annotated[
         float,
-        doc(
-            "how many times the TLB the memory would take: what was touched, else what is there",
-            minimum=0,
+        amount(
+            "how many times the TLB the memory would take: what was touched, else what is there"
         ),
     ]
     exceeds_reach: Annotated[bool, doc("whether that is more than once")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tlbcost.common import units
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.memory import smaps
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system import huge_pages
@@ -53,15 +53,15 @@ class Backing:
     `growing`: it is memory that grows in small steps.
     """
 
-    start: Annotated[int, doc("first address of the largest mapping", minimum=0)]
-    end: Annotated[int, doc("address after its last", minimum=0)]
+    start: Annotated[int, amount("first address of the largest mapping")]
+    end: Annotated[int, amount("address after its last")]
     permissions: Annotated[str, doc("its permissions")]
-    resident_bytes: Annotated[int, doc("memory present", minimum=0)]
-    huge_bytes: Annotated[int, doc("of that, on huge pages", minimum=0)]
-    page_bytes: Annotated[int, doc("size of the pages that hold most of it", minimum=0)]
+    resident_bytes: Annotated[int, amount("memory present")]
+    huge_bytes: Annotated[int, amount("of that, on huge pages")]
+    page_bytes: Annotated[int, amount("size of the pages that hold most of it")]
     eligible: Annotated[bool | None, doc("THPeligible; null: not reported")]
     flags: Annotated[tuple[str, ...], doc("VmFlags, such as hg: madvised")]
-    offset_bytes: Annotated[int, doc("in the file that is mapped there", minimum=0)] = 0
+    offset_bytes: Annotated[int, amount("in the file that is mapped there")] = 0
     device: Annotated[tuple[int, int] | None, doc("major and minor number of its file system")] = (
         None
     )

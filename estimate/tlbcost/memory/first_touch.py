@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from tlbcost.common import formats, paths
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, amount, doc, portion
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import parse_table, required_count
 from tlbcost.system.machine import meminfo_bytes, reports_free_pages
@@ -27,12 +27,12 @@ SLOW_NS = 1_000_000
 class TouchTimes(Part, frozen=True, kw_only=True):
     """Touches one after the other that the kernel had to find a page for."""
 
-    page_size_bytes: Annotated[int, doc("size of the pages that were asked for", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of the pages that were asked for")]
     touches: Annotated[int, doc("how many were timed", minimum=1)]
-    median_ns: Annotated[int, doc("half of them were faster", minimum=0)]
-    p99_ns: Annotated[int, doc("99 of 100 were faster", minimum=0)]
-    p999_ns: Annotated[int, doc("999 of 1000 were faster; of fewer: the slowest", minimum=0)]
-    worst_ns: Annotated[int, doc("the slowest", minimum=0)]
+    median_ns: Annotated[int, amount("half of them were faster")]
+    p99_ns: Annotated[int, amount("99 of 100 were faster")]
+    p999_ns: Annotated[int, amount("999 of 1000 were faster; of fewer: the slowest")]
+    worst_ns: Annotated[int, amount("the slowest")]
 
 
 class Stalls(Part, frozen=True, kw_only=True):
@@ -42,9 +42,7 @@ class Stalls(Part, frozen=True, kw_only=True):
     huge: Annotated[
         TouchTimes | None, doc("of memory that asks for huge pages; null: there are none")
     ]
-    huge_fraction: Annotated[
-        float | None, doc("what of that came onto huge pages", minimum=0, maximum=1)
-    ]
+    huge_fraction: Annotated[float | None, portion("what of that came onto huge pages")]
     base_forked: Annotated[
         TouchTimes | None,
         doc("a write to each base page while a child has the same memory; null: not obtained"),
@@ -54,11 +52,9 @@ class Stalls(Part, frozen=True, kw_only=True):
     ] = None
     huge_forked_fraction: Annotated[
         float | None,
-        doc(
+        portion(
             "huge pages that stayed, all of which was copied; the kernel splits the others and "
-            "copies a base page for each write",
-            minimum=0,
-            maximum=1,
+            "copies a base page for each write"
         ),
     ] = None
     base_faults: Annotated[

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc, portion
 from tlbcost.numa import placement
 from tlbcost.numa.locality import INTERLEAVE_ABOVE, SPLIT_GAIN, Score
 from tlbcost.numa.placement import NodePages
@@ -40,11 +40,9 @@ class IntervalFigures:
     """What Carrefour sees in one interval, with huge pages by first touch."""
 
     now: Annotated[Score, doc("huge pages by first touch")]
-    migrated_lar: Annotated[
-        float, doc("LAR if they were moved to their main users", minimum=0, maximum=1)
-    ]
-    split_lar: Annotated[float, doc("LAR if they were split first", minimum=0, maximum=1)]
-    hot_pages: Annotated[int, doc("hot huge pages that several nodes access", minimum=0)]
+    migrated_lar: Annotated[float, portion("LAR if they were moved to their main users")]
+    split_lar: Annotated[float, portion("LAR if they were split first")]
+    hot_pages: Annotated[int, amount("hot huge pages that several nodes access")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +59,7 @@ class Decision:
         bool | None,
         doc("whether the LAR calls for splitting; null: too few intervals with accesses"),
     ]
-    vetoed: Annotated[
-        int, doc("intervals in which it would try moving huge pages first", minimum=0)
-    ]
+    vetoed: Annotated[int, amount("intervals in which it would try moving huge pages first")]
     interleave: Annotated[bool, doc("whether it interleaves what is not split")]
     migrate: Annotated[bool, doc("whether it moves pages to their users")]
     promote: Annotated[bool | None, doc("whether it makes huge pages of base pages")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tlbcost.common import units
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, portion
 
 Direction = Literal["slower", "faster", "same"]
 
@@ -21,16 +21,11 @@ class Score:
     """One placement's figures. None: there were no DRAM accesses."""
 
     local_fraction: Annotated[
-        float | None,
-        doc(
-            "LAR: the share of DRAM accesses to the node that the thread runs on",
-            minimum=0,
-            maximum=1,
-        ),
+        float | None, portion("LAR: the share of DRAM accesses to the node that the thread runs on")
     ]
     imbalance: Annotated[
         float | None,
-        doc("sample standard deviation over mean of the DRAM accesses to each node", minimum=0),
+        amount("sample standard deviation over mean of the DRAM accesses to each node"),
     ]
 
 

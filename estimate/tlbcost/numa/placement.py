@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.calibration.records import sysfs_caches
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc, portion
 from tlbcost.common.paths import sys_path
 from tlbcost.numa.locality import Score
 from tlbcost.numa.placement_table import KINDS, ImagePlacement
@@ -258,11 +258,9 @@ def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64
 class HotPages:
     """Pages with more than HOT_FRACTION of all accesses."""
 
-    count: Annotated[int, doc("pages with more than 6 % of all accesses", minimum=0)]
-    fraction: Annotated[float, doc("their share of the accesses", minimum=0, maximum=1)]
-    largest_fraction: Annotated[
-        float, doc("the share of the page with most accesses", minimum=0, maximum=1)
-    ]
+    count: Annotated[int, amount("pages with more than 6 % of all accesses")]
+    fraction: Annotated[float, portion("their share of the accesses")]
+    largest_fraction: Annotated[float, portion("the share of the page with most accesses")]
 
 
 def first_touch(pages: NodePages, *, huge: bool) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Table, TableFormat, count, parse_table
 from tlbcost.run.outcome import Run
@@ -40,11 +40,11 @@ class PlacementPlan:
     `measured_references` are counted.
     """
 
-    period_references: Annotated[int, doc("of each thread, in a period", minimum=0)] = 1
-    warm_references: Annotated[int, doc("of these, only to fill the caches", minimum=0)] = 0
-    measured_references: Annotated[int, doc("of these, followed", minimum=0)] = 1
-    l2_bytes: Annotated[int, doc("L2 that a thread has", minimum=0)]
-    l3_share_bytes: Annotated[int, doc("share of the L3 that a thread has", minimum=0)]
+    period_references: Annotated[int, amount("of each thread, in a period")] = 1
+    warm_references: Annotated[int, amount("of these, only to fill the caches")] = 0
+    measured_references: Annotated[int, amount("of these, followed")] = 1
+    l2_bytes: Annotated[int, amount("L2 that a thread has")]
+    l3_share_bytes: Annotated[int, amount("share of the L3 that a thread has")]
     caches_source: Annotated[str, doc("source of the caches' sizes")]
 
     @property
@@ -63,7 +63,7 @@ class PlacementPlan:
 class PlacementSample(PlacementPlan):
     """Which references of each thread were followed, and its caches."""
 
-    interval_references: Annotated[int, doc("of the run, in an interval", minimum=0)]
+    interval_references: Annotated[int, amount("of the run, in an interval")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from tlbcost.calibration.records import Calibration, cost_at
 from tlbcost.common import units
-from tlbcost.common.document import Part, doc, now
+from tlbcost.common.document import Part, amount, doc, now, portion
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.numa import carrefour, placement
@@ -40,17 +40,17 @@ _WHY_NOT_REAL = (
 class SizeFigures:
     """One page size: placements by first touch and interleaved, hot pages, walks and faults."""
 
-    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    page_size_bytes: Annotated[int, amount("size of the pages")]
     first_touch: Annotated[Score, doc("each page on the node that touches it first")]
     interleaved: Annotated[Score, doc("the pages on the nodes in turn")]
     hot_pages: Annotated[HotPages | None, doc("null: no accesses")]
-    data_walks: Annotated[int, doc("page walks for data", minimum=0)]
-    page_faults: Annotated[int, doc("first touches of anonymous memory", minimum=0)]
+    data_walks: Annotated[int, amount("page walks for data")]
+    page_faults: Annotated[int, amount("first touches of anonymous memory")]
     fault_time_ns: Annotated[
-        float | None, doc("calibrated time of the faults; null: not calibrated", minimum=0)
+        float | None, amount("calibrated time of the faults; null: not calibrated")
     ]
     largest_thread_fault_fraction: Annotated[
-        float | None, doc("share of the run, for the thread with the most", minimum=0)
+        float | None, amount("share of the run, for the thread with the most")
     ]
 
 
@@ -76,27 +76,22 @@ class Study:
     machine: Annotated[Machine, doc("where the program ran")]
     argv: Annotated[tuple[str, ...], doc("the program")]
     run: Annotated[Run, doc("the native run")]
-    simulated_ns: Annotated[int | None, doc("time of the simulation", minimum=0)]
+    simulated_ns: Annotated[int | None, amount("time of the simulation")]
     nodes: Annotated[Nodes, doc("the nodes that placements are for")]
     threads: Annotated[int, doc("threads of all processes", minimum=1)]
     spread: Annotated[Spread, doc("of the threads over the nodes")]
     sample: Annotated[PlacementSample, doc("what was followed, with which caches")]
-    dram_accesses: Annotated[
-        float, doc("of the whole run; scaled where a sample was followed", minimum=0)
-    ]
+    dram_accesses: Annotated[float, amount("of the whole run; scaled where a sample was followed")]
     dram_accesses_per_us_and_node: Annotated[
-        float | None, doc("by the wall time of the native run", minimum=0)
+        float | None, amount("by the wall time of the native run")
     ]
     walk_l2_miss_fraction: Annotated[
-        float | None,
-        doc("of the L2 misses, those of page walks on base pages", minimum=0, maximum=1),
+        float | None, portion("of the L2 misses, those of page walks on base pages")
     ]
     false_sharing_fraction: Annotated[
         float | None,
-        doc(
-            "of the DRAM accesses, those to huge pages whose base pages belong to different nodes",
-            minimum=0,
-            maximum=1,
+        portion(
+            "of the DRAM accesses, those to huge pages whose base pages belong to different nodes"
         ),
     ]
     page_sizes: Annotated[tuple[SizeFigures, SizeFigures], doc("on base and on huge pages")]
@@ -115,8 +110,7 @@ class Study:
     verdict: Annotated[str, doc("the same in a sentence, with its figures")] = ""
     carrefour_lp: Annotated[Decision, doc("what Carrefour-LP would do, and why")]
     real: Annotated[
-        NodeMemory | None,
-        doc("bytes on each node, by numa_maps, and pages queried by move_pages"),
+        NodeMemory | None, doc("bytes on each node, by numa_maps, and pages queried by move_pages")
     ]
     why_not_real: Annotated[str | None, doc("why `real` is null")]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.common import formats, paths
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import count, number, read_table
 
@@ -28,7 +28,7 @@ class PublishedFigure:
     page_bytes: Annotated[int, doc("size of the pages", minimum=1)]
     cycles: Annotated[float | None, doc("of all accesses")]
     time_ns: Annotated[float | None, doc("of all accesses")]
-    accesses: Annotated[int | None, doc("how many there were", minimum=0)]
+    accesses: Annotated[int | None, amount("how many there were")]
     ratio: Annotated[float | None, doc("time over that on 4 KiB pages; null on these")]
     computed: Annotated[bool, doc("computed from other figures of the source")]
 

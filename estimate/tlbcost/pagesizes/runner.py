@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from tlbcost.common import formats, paths, units
 from tlbcost.common.cleanup import TimeLimitPassed
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.formats import count, number, parse_table
 from tlbcost.common.progress import Progress
@@ -111,25 +111,25 @@ _DRAWN = ("chunks", "stride_bytes", "offset_bytes", "draws")
 class Places:
     """What a pattern reads. None: it was not run, or it draws nothing and reads all at random."""
 
-    chunks: Annotated[int | None, doc("places that are drawn from", minimum=0)] = None
-    stride_bytes: Annotated[int | None, doc("between these", minimum=0)] = None
-    offset_bytes: Annotated[int | None, doc("added to each, once more each time", minimum=0)] = None
-    draws: Annotated[int | None, doc("number of draws", minimum=0)] = None
-    lines: Annotated[int | None, doc("different ones that are read", minimum=0)] = None
-    pages_4k: Annotated[int | None, doc("the same of pages of 4 KiB", minimum=0)] = None
-    pages_2m: Annotated[int | None, doc("the same of pages of 2 MiB", minimum=0)] = None
-    pages_1g: Annotated[int | None, doc("the same of pages of 1 GiB", minimum=0)] = None
+    chunks: Annotated[int | None, amount("places that are drawn from")] = None
+    stride_bytes: Annotated[int | None, amount("between these")] = None
+    offset_bytes: Annotated[int | None, amount("added to each, once more each time")] = None
+    draws: Annotated[int | None, amount("number of draws")] = None
+    lines: Annotated[int | None, amount("different ones that are read")] = None
+    pages_4k: Annotated[int | None, amount("the same of pages of 4 KiB")] = None
+    pages_2m: Annotated[int | None, amount("the same of pages of 2 MiB")] = None
+    pages_1g: Annotated[int | None, amount("the same of pages of 1 GiB")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTime:
     """One run, as the program itself measured it."""
 
-    round: Annotated[int, doc("its round, from 0", minimum=0)]
+    round: Annotated[int, amount("its round, from 0")]
     elapsed_ns: Annotated[float, doc("of all accesses")]
     cycles_per_ns: Annotated[float, doc("rate of the core, measured alongside")]
-    resident_bytes: Annotated[int, doc("memory of the pattern", minimum=0)]
-    proven_bytes: Annotated[int, doc("of these, proven to be on such pages", minimum=0)]
+    resident_bytes: Annotated[int, amount("memory of the pattern")]
+    proven_bytes: Annotated[int, amount("of these, proven to be on such pages")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

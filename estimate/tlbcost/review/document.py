@@ -16,7 +16,7 @@ from tlbcost.attribution.document import CodeLine, RegionShare
 from tlbcost.calibration.file import look_up, read_with_curve
 from tlbcost.calibration.records import Extent, Grade, Obtained
 from tlbcost.common import names, units
-from tlbcost.common.document import Part, doc, now, part_of
+from tlbcost.common.document import Part, amount, doc, now, part_of
 from tlbcost.common.paths import version
 from tlbcost.common.units import Interval
 from tlbcost.machines.document import MachineEstimateDocument
@@ -131,7 +131,7 @@ class HostPool(Part, frozen=True, kw_only=True):
     machine: Annotated[str, doc("the type of host")]
     memory_bytes: Annotated[int | None, doc("of the host; null: the plan does not say")]
     most_bytes: Annotated[int | None, doc("what the policy lets pools take")]
-    needed_bytes: Annotated[int, doc("sum of the pools of adopted remedies", minimum=0)]
+    needed_bytes: Annotated[int, amount("sum of the pools of adopted remedies")]
     left_out: Annotated[tuple[str, ...], doc("services whose pools do not fit")]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tlbcost.common import formats, units
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.formats import count, read_table
 
@@ -26,15 +26,15 @@ from tlbcost.common.formats import count, read_table
 class Run:
     """One native execution of the program and the children it waited for."""
 
-    wall_ns: Annotated[int, doc("elapsed time", minimum=0)]
-    user_ns: Annotated[int, doc("CPU time in user mode", minimum=0)]
-    system_ns: Annotated[int, doc("CPU time in the kernel", minimum=0)]
-    minor_faults: Annotated[int, doc("page faults that read no file", minimum=0)]
-    major_faults: Annotated[int, doc("page faults that did", minimum=0)]
-    max_rss_bytes: Annotated[int, doc("peak resident memory of one process", minimum=0)]
+    wall_ns: Annotated[int, amount("elapsed time")]
+    user_ns: Annotated[int, amount("CPU time in user mode")]
+    system_ns: Annotated[int, amount("CPU time in the kernel")]
+    minor_faults: Annotated[int, amount("page faults that read no file")]
+    major_faults: Annotated[int, amount("page faults that did")]
+    max_rss_bytes: Annotated[int, amount("peak resident memory of one process")]
     waited_ns: Annotated[
         int | None,
-        doc("time its threads were ready to run, but waited for a CPU; null: not known", minimum=0),
+        amount("time its threads were ready to run, but waited for a CPU; null: not known"),
     ] = None
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Table, count, counts_in, read_table, required_count
 from tlbcost.processors.published import PageSizeGeometry, TlbLevel
@@ -29,9 +29,9 @@ CODE: tuple[Side, ...] = ("fetch",)
 class SideCounts:
     """Misses of one kind of access on one page size."""
 
-    l1_tlb_misses: Annotated[int, doc("missed the first level", minimum=0)]
-    stlb_hits: Annotated[int, doc("of these, found in the second level", minimum=0)]
-    stlb_misses: Annotated[int, doc("page walks", minimum=0)]
+    l1_tlb_misses: Annotated[int, amount("missed the first level")]
+    stlb_hits: Annotated[int, amount("of these, found in the second level")]
+    stlb_misses: Annotated[int, amount("page walks")]
 
     def __add__(self, other: SideCounts) -> SideCounts:
         return SideCounts(*map(operator.add, astuple(self), astuple(other)))
@@ -48,9 +48,9 @@ class Touched:
     files and shared memory.
     """
 
-    anonymous_pages: Annotated[int, doc("base pages of anonymous memory", minimum=0)]
-    anonymous_huge_pages: Annotated[int, doc("huge pages that hold any of them", minimum=0)]
-    other_pages: Annotated[int, doc("base pages of files and shared memory", minimum=0)]
+    anonymous_pages: Annotated[int, amount("base pages of anonymous memory")]
+    anonymous_huge_pages: Annotated[int, amount("huge pages that hold any of them")]
+    other_pages: Annotated[int, amount("base pages of files and shared memory")]
 
     @property
     def pages(self) -> int:

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Annotated
 
 from tlbcost.common import formats
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc, portion
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Table, TableFormat, count, counts_in, read_table, required_count
 from tlbcost.run.outcome import Run
@@ -32,7 +32,7 @@ class SourceLocation:
     object: Annotated[str | None, doc("executable or library")]
     function: Annotated[str | None, doc("its function")]
     file: Annotated[str | None, doc("source file")]
-    line: Annotated[int | None, doc("line in it", minimum=0)]
+    line: Annotated[int | None, amount("line in it")]
     variable: Annotated[str | None, doc("a static variable of the object")] = None
 
 
@@ -146,10 +146,10 @@ class SiteGain:
     """A call that allocated memory, by its part of what huge pages save in anonymous memory."""
 
     site: Annotated[SourceLocation, doc("where it is")]
-    gain_fraction: Annotated[float, doc("its part of the gain", minimum=0, maximum=1)]
-    allocated_bytes: Annotated[int, doc("the most at once", minimum=0)]
+    gain_fraction: Annotated[float, portion("its part of the gain")]
+    allocated_bytes: Annotated[int, amount("the most at once")]
     growth_bytes: Annotated[
-        int | None, doc("memory that huge pages would add there; null: not known", minimum=0)
+        int | None, amount("memory that huge pages would add there; null: not known")
     ]
     keys: Annotated[tuple[str, ...], doc("of its call stacks, for tlbcost run --plan")]
 

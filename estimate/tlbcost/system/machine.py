@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from tlbcost.common import paths
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.common.paths import sys_path
 
 
@@ -28,7 +28,7 @@ class Machine:
     microcode: Annotated[str | None, doc("its microcode")]
     hypervisor: Annotated[str | None, doc("unknown: one without a name; null: bare metal")]
     kernel: Annotated[str | None, doc("the kernel's release")]
-    base_page_bytes: Annotated[int, doc("size of its base pages", minimum=0)]
+    base_page_bytes: Annotated[int, amount("size of its base pages")]
     thp_mode: Annotated[
         str | None, doc("transparent huge pages: always, madvise or never; null: not supported")
     ]

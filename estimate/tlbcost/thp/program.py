@@ -17,7 +17,7 @@ from typing import Annotated, Literal, NoReturn, TextIO
 
 from tlbcost.common import formats, paths, units
 from tlbcost.common.cleanup import sigint_left_to_the_program
-from tlbcost.common.document import Part, doc, now
+from tlbcost.common.document import Part, amount, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.formats import count, counts_in, read_table
@@ -49,15 +49,14 @@ class Reached(Part, frozen=True, kw_only=True):
     exit_code: Annotated[int | None, doc("the program's; 128 + N: killed by signal N")]
     anonymous_bytes: Annotated[
         int | None,
-        doc("anonymous memory, at the program's peak or of the process now; of two processes "
-            "that share it, twice", minimum=0),
-    ]  # fmt: skip
-    huge_bytes: Annotated[int | None, doc("what of it was on huge pages", minimum=0)]
+        amount("anonymous memory, at the program's peak or of the process now; of two processes "
+            "that share it, twice")]  # fmt: skip
+    huge_bytes: Annotated[int | None, amount("what of it was on huge pages")]
     huge_before_bytes: Annotated[
-        int | None, doc("of the process: what was on huge pages before", minimum=0)
+        int | None, amount("of the process: what was on huge pages before")
     ]
     processes: Annotated[int | None, doc("of the program, at the peak", minimum=1)]
-    requests: Annotated[int, doc("areas of memory that asked for huge pages", minimum=0)]
+    requests: Annotated[int, amount("areas of memory that asked for huge pages")]
     notes: Annotated[tuple[str, ...], doc("what kept memory from it, or is to be known besides")]
 
 

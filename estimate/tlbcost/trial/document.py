@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
-from tlbcost.common.document import Part, doc, part_of
+from tlbcost.common.document import Part, amount, doc, part_of, portion
 from tlbcost.common.gnuplot import draw_gains
 from tlbcost.common.units import Interval
 from tlbcost.measured.method import covered_fraction
@@ -258,22 +258,22 @@ _REACHES = {
 }
 
 
-Bytes = Annotated[int, doc("in bytes", minimum=0)]
+Bytes = Annotated[int, amount("in bytes")]
 
 
 class MemoryAtPeak(Part, frozen=True, kw_only=True):
     """The memory of all processes when they had most; pages of two of them count twice."""
 
-    resident_bytes: Annotated[int, doc("in memory, with hugetlb pages", minimum=0)]
-    huge_bytes: Annotated[int, doc("on pages larger than the base page, of any kind", minimum=0)]
-    anonymous_huge_bytes: Annotated[int, doc("transparent huge pages", minimum=0)]
-    hugetlb_bytes: Annotated[int, doc("pages from a pool", minimum=0)]
-    shmem_huge_bytes: Annotated[int, doc("huge pages of shared memory", minimum=0)]
-    file_huge_bytes: Annotated[int, doc("huge pages of files", minimum=0)]
+    resident_bytes: Annotated[int, amount("in memory, with hugetlb pages")]
+    huge_bytes: Annotated[int, amount("on pages larger than the base page, of any kind")]
+    anonymous_huge_bytes: Annotated[int, amount("transparent huge pages")]
+    hugetlb_bytes: Annotated[int, amount("pages from a pool")]
+    shmem_huge_bytes: Annotated[int, amount("huge pages of shared memory")]
+    file_huge_bytes: Annotated[int, amount("huge pages of files")]
     mthp_bytes: Annotated[
         dict[str, Bytes] | None, doc("by page size in bytes; counted for the whole system")
     ]
-    samples: Annotated[int, doc("how often it was looked at", minimum=0)]
+    samples: Annotated[int, amount("how often it was looked at")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,9 +288,7 @@ class TrialPair(Part, frozen=True, kw_only=True):
 
     base: Annotated[RunWithMemory, doc("on base pages")]
     huge: Annotated[RunWithMemory, doc("on huge pages")]
-    covered_fraction: Annotated[
-        float | None, doc("of the memory that the method should reach", minimum=0, maximum=1)
-    ]
+    covered_fraction: Annotated[float | None, portion("of the memory that the method should reach")]
 
 
 class TrialOfMethod(Part, frozen=True, kw_only=True):

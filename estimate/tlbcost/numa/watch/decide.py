@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common import units
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount, doc
 from tlbcost.numa import carrefour, locality, placement
 from tlbcost.numa.locality import Score
 from tlbcost.numa.placement import Ints
@@ -29,57 +29,53 @@ class Thresholds:
     """Fractions are 0 to 1. Each can be changed by --threshold NAME=VALUE."""
 
     act_maptu: Annotated[
-        float,
-        doc("DRAM accesses per us and node from which it acts, if the source has rates", minimum=0),
+        float, amount("DRAM accesses per us and node from which it acts, if the source has rates")
     ] = carrefour.ACT_FROM_MAPTU
-    split_maptu: Annotated[float, doc("the same, from which it splits", minimum=0)] = (
+    split_maptu: Annotated[float, amount("the same, from which it splits")] = (
         carrefour.SPLIT_FROM_MAPTU
     )
-    interleave_above: Annotated[
-        float, doc("imbalance above which pages are interleaved", minimum=0)
-    ] = locality.INTERLEAVE_ABOVE
+    interleave_above: Annotated[float, amount("imbalance above which pages are interleaved")] = (
+        locality.INTERLEAVE_ABOVE
+    )
     migrate_below: Annotated[
-        float, doc("local accesses below which pages move to their users", minimum=0)
+        float, amount("local accesses below which pages move to their users")
     ] = carrefour.MIGRATE_BELOW
     split_gain: Annotated[
-        float, doc("local accesses that splitting has to add, in points / 100", minimum=0)
+        float, amount("local accesses that splitting has to add, in points / 100")
     ] = locality.SPLIT_GAIN
     split_intervals: Annotated[float, doc("intervals in a row in which it has to", minimum=1)] = (
         float(carrefour.SPLIT_INTERVALS)
     )
     veto_gain: Annotated[
-        float,
-        doc("relative gain of local accesses from which moving alone comes first", minimum=0),
+        float, amount("relative gain of local accesses from which moving alone comes first")
     ] = carrefour.VETO_GAIN
-    veto_below: Annotated[float, doc("local accesses below which nothing is split", minimum=0)] = (
+    veto_below: Annotated[float, amount("local accesses below which nothing is split")] = (
         carrefour.VETO_BELOW_LAR
     )
-    hot: Annotated[float, doc("share of the accesses above which a page is hot", minimum=0)] = (
+    hot: Annotated[float, amount("share of the accesses above which a page is hot")] = (
         placement.HOT_FRACTION
     )
     promote: Annotated[
-        float, doc("share of L2 misses by page walks from which pages are promoted", minimum=0)
+        float, amount("share of L2 misses by page walks from which pages are promoted")
     ] = carrefour.PROMOTE_FROM
     allocate: Annotated[
-        float,
-        doc("share of the time in page faults from which huge pages are allocated", minimum=0),
+        float, amount("share of the time in page faults from which huge pages are allocated")
     ] = carrefour.ALLOCATE_FROM
     feedback: Annotated[
-        float,
-        doc("relative gain of local accesses or balance that an action has to have", minimum=0),
+        float, amount("relative gain of local accesses or balance that an action has to have")
     ] = 0.10
     pause_s: Annotated[
-        float, doc("seconds for which what was taken back is not tried again", minimum=0)
+        float, amount("seconds for which what was taken back is not tried again")
     ] = 60.0
-    rest_s: Annotated[float, doc("seconds between two moves of one page", minimum=0)] = 10.0
+    rest_s: Annotated[float, amount("seconds between two moves of one page")] = 10.0
     samples: Annotated[float, doc("accesses that a decision needs at least", minimum=1)] = 200.0
     windows: Annotated[
         float, doc("windows, or thread-seconds of a PMU, that it needs at least", minimum=2)
     ] = 4.0
     evidence_s: Annotated[float, doc("age at which accesses are forgotten", minimum=1)] = 15.0
-    overhead: Annotated[
-        float, doc("share of the process's CPU time that sampling may cost", minimum=0)
-    ] = 0.03
+    overhead: Annotated[float, amount("share of the process's CPU time that sampling may cost")] = (
+        0.03
+    )
 
 
 _OF_THE_AUTHORS = (
@@ -172,12 +168,8 @@ class Figures:
         float | None, doc("local accesses with each page on its main user's node")
     ] = None
     split_fraction: Annotated[float | None, doc("the same with huge pages split first")] = None
-    hot_pages: Annotated[int | None, doc("hot huge pages that several nodes access", minimum=0)] = (
-        None
-    )
-    shared_pages: Annotated[int | None, doc("huge pages that several nodes access", minimum=0)] = (
-        None
-    )
+    hot_pages: Annotated[int | None, amount("hot huge pages that several nodes access")] = None
+    shared_pages: Annotated[int | None, amount("huge pages that several nodes access")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

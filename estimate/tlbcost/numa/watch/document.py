@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, amount, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by
 from tlbcost.common.units import NOT_OBTAINED
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 class Done(Part, frozen=True, kw_only=True):
     """One action, or what would have been one."""
 
-    at_s: Annotated[float, doc("seconds since the watch began", minimum=0)]
+    at_s: Annotated[float, amount("seconds since the watch began")]
     kind: Annotated[Kind, doc("what is done")]
     would: Annotated[bool, doc("it was only said: without --apply, or on assumed nodes")]
     taken_back: Annotated[bool, doc("it undoes an action that did not help")]
     reason: Annotated[str, doc("the figure that it follows from")]
-    pages: Annotated[int, doc("base or huge pages to move", minimum=0)]
-    regions: Annotated[int, doc("huge pages to split, or to make", minimum=0)]
+    pages: Annotated[int, amount("base or huge pages to move")]
+    regions: Annotated[int, amount("huge pages to split, or to make")]
     moved_pages: Annotated[
-        int | None, doc("of `pages`, those that are where they should be; null: would", minimum=0)
+        int | None, amount("of `pages`, those that are where they should be; null: would")
     ]
-    done_regions: Annotated[int | None, doc("of `regions`, those done; null: would", minimum=0)]
+    done_regions: Annotated[int | None, amount("of `regions`, those done; null: would")]
     refused: Annotated[Mapping[str, int], doc("the kernel's reasons, and how many pages")]
     failed: Annotated[str | None, doc("why all of it failed; null: it did not")]
-    time_ns: Annotated[int | None, doc("how long it took; null: would", minimum=0)]
+    time_ns: Annotated[int | None, amount("how long it took; null: would")]
 
 
 class Effect(Part, frozen=True, kw_only=True):
     """What the reactive actions of one moment changed."""
 
-    at_s: Annotated[float, doc("when they were done", minimum=0)]
+    at_s: Annotated[float, amount("when they were done")]
     kinds: Annotated[tuple[Kind, ...], doc("what was done")]
     before: Annotated[Score, doc("by the samples of the seconds before")]
     after: Annotated[Score, doc("by those since")]
@@ -55,17 +55,17 @@ class Effect(Part, frozen=True, kw_only=True):
 class WatchInterval(Part, frozen=True, kw_only=True):
     """One interval. null: not known."""
 
-    at_s: Annotated[float, doc("its end, in seconds since the watch began", minimum=0)]
-    windows: Annotated[int, doc("windows in the evidence", minimum=0)]
-    samples: Annotated[int, doc("accesses in the evidence", minimum=0)]
+    at_s: Annotated[float, amount("its end, in seconds since the watch began")]
+    windows: Annotated[int, amount("windows in the evidence")]
+    samples: Annotated[int, amount("accesses in the evidence")]
     figures: Annotated[Figures, doc("what they say")]
     walk_fraction: Annotated[
-        float | None, doc("share of L2 misses that page walks on base pages cause", minimum=0)
+        float | None, amount("share of L2 misses that page walks on base pages cause")
     ]
     fault_fraction: Annotated[
-        float | None, doc("of the time, page faults of the thread with most", minimum=0)
+        float | None, amount("of the time, page faults of the thread with most")
     ]
-    huge_bytes: Annotated[int | None, doc("anonymous memory on huge pages", minimum=0)]
+    huge_bytes: Annotated[int | None, amount("anonymous memory on huge pages")]
     reason: Annotated[str, doc("what decided")]
 
 
@@ -82,24 +82,22 @@ class WatchDocument(Part, frozen=True, kw_only=True):
     nodes: Annotated[int, doc("nodes, real or assumed", minimum=2)]
     assumed: Annotated[bool, doc("the nodes are not this machine's: --nodes")]
     applied: Annotated[bool, doc("actions were done: --apply")]
-    interval_s: Annotated[float, doc("length of an interval, as asked for", minimum=0)]
-    watched_s: Annotated[float, doc("how long it was watched", minimum=0)]
+    interval_s: Annotated[float, amount("length of an interval, as asked for")]
+    watched_s: Annotated[float, amount("how long it was watched")]
     ended: Annotated[str, doc("why the watch ended")]
     source: Annotated[
         Literal["copies", "ibs", "pebs"],
         doc("where samples are from: windows of copies, or the PMU of an AMD or Intel CPU"),
     ]
-    l2_bytes: Annotated[int, doc("modelled L2 of a thread; DRAM is beyond the caches", minimum=0)]
-    l3_share_bytes: Annotated[int, doc("modelled share of the L3", minimum=0)]
+    l2_bytes: Annotated[int, amount("modelled L2 of a thread; DRAM is beyond the caches")]
+    l3_share_bytes: Annotated[int, amount("modelled share of the L3")]
     cost: Annotated[SamplingCost, doc("what sampling cost")]
-    overhead_fraction: Annotated[
-        float | None, doc("the same, of the process's CPU time", minimum=0)
-    ]
+    overhead_fraction: Annotated[float | None, amount("the same, of the process's CPU time")]
     thresholds: Annotated[Thresholds, doc("from which figures on it acted")]
     intervals: Annotated[tuple[WatchInterval, ...], doc("the intervals, the last 10,000 at most")]
     actions: Annotated[tuple[Done, ...], doc("what was done, or would have been")]
     effects: Annotated[tuple[Effect, ...], doc("and what it changed")]
-    left_alone: Annotated[int, doc("pages that cannot move, and are not tried again", minimum=0)]
+    left_alone: Annotated[int, amount("pages that cannot move, and are not tried again")]
     notes: Annotated[tuple[str, ...], doc("what to know about these figures")]
 
 

@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from tlbcost.common import formats, paths
-from tlbcost.common.document import doc
+from tlbcost.common.document import amount
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.files import temporary_folder
 from tlbcost.common.formats import count, counts_in, read_table
@@ -53,18 +53,18 @@ class SamplingCost:
     """What sampling cost the process so far."""
 
     windows: Annotated[
-        int, doc("windows of copies; with a PMU, intervals of each thread and node", minimum=0)
+        int, amount("windows of copies; with a PMU, intervals of each thread and node")
     ] = 0
     paused_ns: Annotated[
-        int, doc("time for which threads waited, each as much of it as it ran", minimum=0)
+        int, amount("time for which threads waited, each as much of it as it ran")
     ] = 0
-    copied_pages: Annotated[int, doc("pages that were copied on write", minimum=0)] = 0
-    samples: Annotated[int, doc("samples of a PMU", minimum=0)] = 0
+    copied_pages: Annotated[int, amount("pages that were copied on write")] = 0
+    samples: Annotated[int, amount("samples of a PMU")] = 0
     samples_ns: Annotated[
-        int, doc("time that they took at most: the kernel's limit for each", minimum=0)
+        int, amount("time that they took at most: the kernel's limit for each")
     ] = 0
-    own_ns: Annotated[int, doc("CPU time of what takes and follows them", minimum=0)] = 0
-    process_ns: Annotated[int, doc("CPU time of the process in all of that time", minimum=0)] = 0
+    own_ns: Annotated[int, amount("CPU time of what takes and follows them")] = 0
+    process_ns: Annotated[int, amount("CPU time of the process in all of that time")] = 0
 
     @property
     def spent_ns(self) -> int:
