@@ -11,18 +11,18 @@ import mmap
 import re
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from tlbcost.common.cleanup import Stopped
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.progress import say
+from tlbcost.common.progress import RunProgress, say
 from tlbcost.counters.profile import perf
 from tlbcost.measured import catalog
-from tlbcost.measured.method import Method, base_environment
-from tlbcost.measured.whole_runs import PairsRequest, have_at_hand, ready
+from tlbcost.measured.whole_runs import PairRunner, PairsRequest, have_at_hand, ready
 from tlbcost.memory.first_touch import Stalls, TouchTimes
 from tlbcost.run.turns import has_room
 from tlbcost.system.machine import huge_page_bytes, reports_free_pages
@@ -44,47 +44,39 @@ def with_fault_times(stalls: Stalls, asked: PairsRequest, name: str) -> Stalls:
     method = next((each for each in methods if each.name == name), None)
     if method is None or 2 * asked.run_s > _MOST_S:
         return stalls
-    say("timing page faults: one more run on base pages and one on huge pages")
-    base, inherited = None, asked.launcher.transparent
+    base = None
+    if reports_free_pages() and has_room(asked.run):
+        have_at_hand(asked.run.max_rss_bytes)
     try:
-        with ready(method):
+        with RunProgress("runs whose page faults are timed", 2) as progress, ready(method):
+            runner = PairRunner(asked.launcher, asked.argv, asked.path, progress, asked.first.code)
             if asked.run.minor_faults <= _MOST_FAULTS:
-                base = _run(asked, None)
-            return replace(stalls, base_faults=base, huge_faults=_run(asked, method))
+                base = _timed(runner.base, asked.launcher.folder, mmap.PAGESIZE)
+            size = method.page_bytes or huge_page_bytes() or mmap.PAGESIZE
+            huge = _timed(partial(runner.huge, method), asked.launcher.folder, size)
+            return replace(stalls, base_faults=base, huge_faults=huge)
     except TlbcostError as error:
         say(f"page faults were not timed: {error}")
     except Stopped as stop:
         if stop.number != signal.SIGINT:
             raise
-    finally:
-        asked.launcher.transparent = inherited
     return stalls
 
 
-def _run(asked: PairsRequest, method: Method | None) -> TouchTimes | None:
-    launcher, (environment, _) = asked.launcher, base_environment()
-    launcher.transparent = method is not None and method.transparent
-    file = launcher.folder / f"faults{launcher.runs}.data"
+def _timed(
+    run: Callable[[Sequence[str]], object], folder: Path, page_bytes: int
+) -> TouchTimes | None:
+    """The faults of a run, given the command to record them with."""
+    file = folder / "faults.data"
     words = [perf(), "record", "--quiet", "--no-buildid-cache", "--data", "--output", str(file)]
-    if reports_free_pages() and has_room(asked.run):
-        have_at_hand(asked.run.max_rss_bytes)
-    outcome = launcher.execute(
-        [*(() if method is None else method.prefix), *asked.argv],
-        discard=True,
-        environment=environment if method is None else method.environment_of(environment),
-        whole=True,
-        profiler=[*words, "--count", "1", "--event", _EVENTS, "--"],
-    )
-    if outcome.code != asked.first.code:
-        raise TlbcostError(f"{asked.argv[0]} {outcome.describe()}", None, outcome.code or 1)
-    size = None if method is None else method.page_bytes or huge_page_bytes()
+    run([*words, "--count", "1", "--event", _EVENTS, "--"])
     times = sorted(fault_times(_printed(file)))
     file.unlink()
     if not times:
         return None
     median, p99, p999 = (times[int(part * len(times))] for part in (0.5, 0.99, 0.999))
     return TouchTimes(
-        page_size_bytes=size or mmap.PAGESIZE, touches=len(times),
+        page_size_bytes=page_bytes, touches=len(times),
         median_ns=median, p99_ns=p99, p999_ns=p999, worst_ns=times[-1],
     )  # fmt: skip
 

@@ -110,12 +110,12 @@ class PairRunner:
             return
         self.cpus = cpus_for(run)
 
-    def base(self) -> Witnessed:
-        return self._run(self._argv, self._environment, None)
+    def base(self, profiler: Sequence[str] = ()) -> Witnessed:
+        return self._run(self._argv, self._environment, None, profiler)
 
-    def huge(self, method: Method) -> Witnessed:
+    def huge(self, method: Method, profiler: Sequence[str] = ()) -> Witnessed:
         environment = method.environment_of(self._environment)
-        return self._run([*method.prefix, *self._argv], environment, method)
+        return self._run([*method.prefix, *self._argv], environment, method, profiler)
 
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
         """A run on base pages and one on huge pages, at the same time or in either order."""
@@ -163,7 +163,11 @@ class PairRunner:
         return base, huge
 
     def _run(
-        self, argv: Sequence[str], environment: dict[str, str], method: Method | None
+        self,
+        argv: Sequence[str],
+        environment: dict[str, str],
+        method: Method | None,
+        profiler: Sequence[str],
     ) -> Witnessed:
         sampler = PeakSampler()
         inherited = self._launcher.transparent
@@ -172,8 +176,9 @@ class PairRunner:
         try:
             with self._progress.run(own_output=not again) as tick:
                 outcome = self._launcher.execute(
-                    argv, discard=again, environment=environment, tick=tick, started=sampler.start
-                )
+                    argv, discard=again, environment=environment, tick=tick,
+                    started=None if profiler else sampler.start, profiler=profiler,
+                )  # fmt: skip
         finally:
             self._launcher.transparent = inherited
             backing = sampler.stop()

@@ -31,7 +31,7 @@ _STEADY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class CurvePoint:
+class CostPoint:
     probe: str
     page_size_bytes: int
     layout: str
@@ -50,7 +50,7 @@ class Analysis:
     """
 
     costs: tuple[Cost, ...]
-    curve: tuple[CurvePoint, ...]
+    curve: tuple[CostPoint, ...]
     notes: tuple[str, ...]
     unsettled: tuple[str, ...]
 
@@ -255,9 +255,9 @@ def _wide(costs: list[Cost], base: int) -> list[str]:
     return wide
 
 
-def _points(samples: Samples) -> list[CurvePoint]:
+def _points(samples: Samples) -> list[CostPoint]:
     return [
-        CurvePoint(key.probe, key.page_size_bytes, key.layout, key.spacing_bytes, key.access,
+        CostPoint(key.probe, key.page_size_bytes, key.layout, key.spacing_bytes, key.access,
                    int(lines), ns)
         for key, curve in samples.curves.items()
         for i, lines in enumerate(curve.lines)
