@@ -68,9 +68,8 @@ def _timed(
 ) -> TouchTimes | None:
     """The faults of a run, given the command to record them with."""
     file = folder / "faults.data"
-    words = [perf(), "record", "--quiet", "--no-buildid-cache", "--data", "--output", str(file)]
-    run([*words, "--count", "1", "--event", _EVENTS, "--"])
-    times = sorted(fault_times(_printed(file)))
+    run(recorder(file))
+    times = sorted(fault_times(printed(file)))
     file.unlink()
     if not times:
         return None
@@ -81,7 +80,13 @@ def _timed(
     )  # fmt: skip
 
 
-def _printed(file: Path) -> list[str]:
+def recorder(file: Path) -> list[str]:
+    """The command to run a program with."""
+    words = [perf(), "record", "--quiet", "--no-buildid-cache", "--data", "--output", str(file)]
+    return [*words, "--count", "1", "--event", _EVENTS, "--"]
+
+
+def printed(file: Path) -> list[str]:
     words = [perf(), "script", "--force", "--ns", "-i", str(file), "-F", "tid,time,event,addr"]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True
