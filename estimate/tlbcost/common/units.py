@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Annotated, final
+from typing import Annotated, Any, final
 
 from tlbcost.common.document import doc
 
@@ -161,6 +161,10 @@ def count(n: int | None) -> str:
         if abs(n) >= unit * 0.9995:
             return f"{_three(n / unit)} {name}"
     return f"{n:,}"
+
+
+def known(value: object, write: Callable[[Any], str] = str) -> str:
+    return NOT_OBTAINED if value is None else write(value)
 
 
 def percent(fraction: float | None) -> str:

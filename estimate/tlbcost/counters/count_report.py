@@ -271,7 +271,7 @@ def print_interval(
         value, fraction = scaled(reading)
         file.write(
             f"{reading.end_ns / 1e9:10.3f} s  {_number(value):>18}  "
-            f"{_fraction(fraction):>5}  {shown[reading.event]}\n"
+            f"{units.percent(fraction):>5}  {shown[reading.event]}\n"
         )
     file.flush()
 
@@ -285,7 +285,7 @@ def _head(console: Console, findings: CountFindings) -> None:
     times = f"{findings.runs} run" + ("s" if findings.runs != 1 else "")
     rows.add_row("events", f"{findings.pmu.name}; {mode}; {times}")
     if counts.wall_ns is not None and counts.user_ns is not None:
-        system = units.NOT_OBTAINED if counts.system_ns is None else units.time(counts.system_ns)
+        system = units.time(counts.system_ns)
         rows.add_row(
             "time",
             f"{units.time(counts.wall_ns)} wall, {units.time(counts.user_ns)} user, "
@@ -315,7 +315,7 @@ def print_events(console: Console, counts: EventCounts) -> None:
             cells.append("" if spread is None else units.percent(spread))
             cells.append(_spans([count.run for count in own]) if values else "")
         fractions = [c.running_fraction for c in own if c.running_fraction is not None]
-        rows.add_row(*cells, _fraction(min(fractions) if fractions else None))
+        rows.add_row(*cells, units.percent(min(fractions) if fractions else None))
     section(console, rows)
 
 
@@ -348,10 +348,6 @@ def _number(value: float | None) -> str:
     if value is None:
         return units.NOT_OBTAINED
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.1f}"
-
-
-def _fraction(fraction: float | None) -> str:
-    return units.NOT_OBTAINED if fraction is None else units.percent(fraction)
 
 
 def _spans(runs: Sequence[int]) -> str:

@@ -22,7 +22,7 @@ import tty
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
@@ -69,13 +69,6 @@ class _Column:
     shown: Callable[[Row], str]
 
 
-_N = TypeVar("_N", int, float)
-
-
-def _known(value: _N | None, write: Callable[[_N], str]) -> str:
-    return units.NOT_OBTAINED if value is None else write(value)
-
-
 def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
@@ -85,15 +78,20 @@ def _rate(value: float) -> str:
 
 
 _COLUMNS = (
-    _Column("memory", "m", "memory", 9, 0, lambda row: _known(row.memory_bytes, units.size)),
-    _Column("huge", "h", "on huge", 9, 1, lambda row: _known(row.huge_bytes, units.size)),
-    _Column("eligible", "e", "eligible", 9, 2, lambda row: _known(row.eligible_bytes, units.size)),
+    _Column("memory", "m", "memory", 9, 0, lambda row: units.size(row.memory_bytes)),
+    _Column("huge", "h", "on huge", 9, 1, lambda row: units.size(row.huge_bytes)),
+    _Column("eligible", "e", "eligible", 9, 2, lambda row: units.size(row.eligible_bytes)),
     _Column(
-        "ineligible", "n", "not elig.", 9, 7, lambda row: _known(row.ineligible_bytes, units.size)
+        "ineligible",
+        "n",
+        "not elig.",
+        9,
+        7,
+        lambda row: units.size(row.ineligible_bytes),
     ),
-    _Column("reach", "r", "x reach", 7, 3, lambda row: _known(row.reach_ratio, _ratio)),
-    _Column("faults", "f", "faults/s", 8, 4, lambda row: _known(row.fault_rate, _rate)),
-    _Column("age", "a", "age", 6, 6, lambda row: _known(row.age_s, duration)),
+    _Column("reach", "r", "x reach", 7, 3, lambda row: units.known(row.reach_ratio, _ratio)),
+    _Column("faults", "f", "faults/s", 8, 4, lambda row: units.known(row.fault_rate, _rate)),
+    _Column("age", "a", "age", 6, 6, lambda row: units.known(row.age_s, duration)),
 )
 _PID = _Column("pid", "p", "pid", 7, 5, lambda row: str(row.pid))
 KEYS: dict[str, SortKey] = {each.key: each.sort for each in (*_COLUMNS, _PID)}
@@ -144,9 +142,10 @@ def _head(document: TopDocument, sort: SortKey) -> list[str]:
     return [
         f"tlbcost top  {document.date[11:19]} UTC, by {sort}"
         + ("" if own is None else f", own CPU {units.percent(own)}"),
-        f"THP {mode}: {_known(host.thp_bytes, units.size)} of "
-        f"{_known(host.memory_bytes, units.size)} on them, "
-        f"{_known(host.fallback_rate, _rate)} fallbacks/s" + "".join(f"; {each}" for each in pools),
+        f"THP {mode}: {units.size(host.thp_bytes)} of "
+        f"{units.size(host.memory_bytes)} on them, "
+        f"{units.known(host.fallback_rate, _rate)} fallbacks/s"
+        + "".join(f"; {each}" for each in pools),
         ", ".join(_counts(document)),
     ]
 

@@ -55,7 +55,7 @@ def _entries(core: PublishedCore, level: str) -> str:
     row = next(
         (row for (name, each), row in core.levels.items() if (name, each) == (level, size)), None
     )
-    return units.NOT_OBTAINED if row is None or row.entries is None else str(row.entries)
+    return units.known(None if row is None else row.entries)
 
 
 def one(core: PublishedCore, file: TextIO) -> None:
@@ -72,7 +72,7 @@ def one(core: PublishedCore, file: TextIO) -> None:
             rows.add_row(
                 level,
                 units.size(size),
-                *(units.NOT_OBTAINED if n is None else str(n) for n in (row.entries, row.ways)),
+                *map(units.known, (row.entries, row.ways)),
                 ", ".join(map(units.size, core.shares(level, size))) or "-",
                 row.source,
                 "yes" if row.verified else _range(row.low, row.high),
@@ -171,7 +171,7 @@ def _geometry(core: PublishedCore, level: Level, size: int) -> str:
     row = core.levels.get((level, size))
     if row is None:
         return "none"
-    text = ":".join(units.NOT_OBTAINED if n is None else str(n) for n in (row.entries, row.ways))
+    text = ":".join(map(units.known, (row.entries, row.ways)))
     return text if row.verified else f"{text} ?"
 
 

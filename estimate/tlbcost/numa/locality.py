@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from tlbcost.common import units
 from tlbcost.common.document import amount, portion
+from tlbcost.common.units import percent
 
 Direction = Literal["slower", "faster", "same"]
 
@@ -85,10 +85,6 @@ def direction_words(translation: Direction | None, placement: Direction) -> str:
 def placement_words(base: Score, huge: Score) -> str:
     """'local accesses 88 % to 64 %, imbalance 0.1 % to 29 %': from base to huge pages."""
     return (
-        f"local accesses {share(base.local_fraction)} to {share(huge.local_fraction)}, "
-        f"imbalance {share(base.imbalance)} to {share(huge.imbalance)}"
+        f"local accesses {percent(base.local_fraction)} to {percent(huge.local_fraction)}, "
+        f"imbalance {percent(base.imbalance)} to {percent(huge.imbalance)}"
     )
-
-
-def share(fraction: float | None) -> str:
-    return units.NOT_OBTAINED if fraction is None else units.percent(fraction)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
+from tlbcost.common.units import percent
 from tlbcost.numa import carrefour
 from tlbcost.numa.carrefour import DecisionCode, Remedy, Split
 from tlbcost.numa.locality import (
@@ -16,7 +17,6 @@ from tlbcost.numa.locality import (
     Score,
     direction_words,
     placement_words,
-    share,
 )
 from tlbcost.numa.placement import HOT_FRACTION, HotPages
 from tlbcost.numa.placement_table import cache_within
@@ -100,15 +100,15 @@ def _head(console: Console, study: Study, *, details: bool) -> None:
 def _sizes(console: Console, study: Study, *, details: bool) -> None:
     both = study.page_sizes
     shown = table("by first touch", *(f"{units.size(each.page_size_bytes)} pages" for each in both))
-    shown.add_row("local access ratio", *(share(e.first_touch.local_fraction) for e in both))
-    shown.add_row("imbalance", *(share(e.first_touch.imbalance) for e in both))
+    shown.add_row("local access ratio", *(percent(e.first_touch.local_fraction) for e in both))
+    shown.add_row("imbalance", *(percent(e.first_touch.imbalance) for e in both))
     if details or any(e.hot_pages is None or e.hot_pages.count for e in both):
         shown.add_row("hot pages", *(_hot(e.hot_pages) for e in both))
     if details or study.false_sharing_fraction:
-        shown.add_row("false sharing", "-", share(study.false_sharing_fraction))
+        shown.add_row("false sharing", "-", percent(study.false_sharing_fraction))
     if details:
-        shown.add_row("interleaved: LAR", *(share(e.interleaved.local_fraction) for e in both))
-        shown.add_row("interleaved: imbalance", *(share(e.interleaved.imbalance) for e in both))
+        shown.add_row("interleaved: LAR", *(percent(e.interleaved.local_fraction) for e in both))
+        shown.add_row("interleaved: imbalance", *(percent(e.interleaved.imbalance) for e in both))
     shown.add_row("data page walks", *(units.count(e.data_walks) for e in both))
     shown.add_row("page faults", *(units.count(e.page_faults) for e in both))
     shown.add_row("page-fault time", *(_fault_time(e, study) for e in both))
@@ -126,14 +126,14 @@ def _sizes(console: Console, study: Study, *, details: bool) -> None:
 def _hot(hot: HotPages | None) -> str:
     if hot is None:
         return units.NOT_OBTAINED
-    return f"{hot.count}" if not hot.count else f"{hot.count} ({share(hot.fraction)})"
+    return f"{hot.count}" if not hot.count else f"{hot.count} ({percent(hot.fraction)})"
 
 
 def _fault_time(figures: SizeFigures, study: Study) -> str:
     if figures.fault_time_ns is None:
         return units.NOT_OBTAINED
     part = figures.fault_time_ns / study.run.wall_ns
-    return f"{units.time(figures.fault_time_ns)} ({share(part)})"
+    return f"{units.time(figures.fault_time_ns)} ({percent(part)})"
 
 
 def _remedies(console: Console, study: Study, *, details: bool) -> None:
@@ -153,7 +153,7 @@ def _remedies(console: Console, study: Study, *, details: bool) -> None:
 
 
 def _shown(score: Score) -> tuple[str, str]:
-    return share(score.local_fraction), share(score.imbalance)
+    return percent(score.local_fraction), percent(score.imbalance)
 
 
 def _real(console: Console, study: Study) -> None:
@@ -168,8 +168,8 @@ def _real(console: Console, study: Study) -> None:
         shown.add_row(
             f"node {node}",
             units.size(n_bytes),
-            share(n_bytes / real.resident_bytes),
-            share(asked.get(node, 0) / total) if asked and total else units.NOT_OBTAINED,
+            percent(n_bytes / real.resident_bytes),
+            percent(asked.get(node, 0) / total) if asked and total else units.NOT_OBTAINED,
         )
     section(console, shown)
     console.print(f"Policy: {', '.join(real.policies)} (numa_maps; pages by move_pages).")
@@ -178,7 +178,7 @@ def _real(console: Console, study: Study) -> None:
 def worded(study: Study) -> Study:
     maptu = study.dram_accesses_per_us_and_node
     rate = (
-        f"rate: {units.NOT_OBTAINED if maptu is None else units.nanoseconds(maptu)} DRAM accesses "
+        f"rate: {units.known(maptu, units.nanoseconds)} DRAM accesses "
         f"per µs and node in the native run here; it acts from {carrefour.ACT_FROM_MAPTU:g} and "
         f"splits from {carrefour.SPLIT_FROM_MAPTU:g}, which is not applied, since the rate is this "
         "machine's"
@@ -188,7 +188,7 @@ def worded(study: Study) -> Study:
     verdict = (
         f"{size} pages by first touch on {study.nodes.count} nodes: {words} "
         f"({placement_words(study.base.first_touch, study.huge.first_touch)}; page walks cause "
-        f"{share(study.walk_l2_miss_fraction)} of the L2 misses on "
+        f"{percent(study.walk_l2_miss_fraction)} of the L2 misses on "
         f"{units.size(study.base.page_size_bytes)} pages)."
     )
     decision = study.carrefour_lp
@@ -235,14 +235,14 @@ def _reactive(study: Study) -> list[str]:
     if hot is not None:
         found.append(
             f"reactive: {hot.count} hot huge {'page' if hot.count == 1 else 'pages'} "
-            f"(above {units.percent(HOT_FRACTION)} of the accesses), {share(hot.fraction)} of all"
+            f"(above {percent(HOT_FRACTION)} of the accesses), {percent(hot.fraction)} of all"
         )
     found.append(
-        f"Carrefour: imbalance {share(whole.imbalance)}, "
+        f"Carrefour: imbalance {percent(whole.imbalance)}, "
         f"{'interleaves' if decision.interleave else 'does not interleave'} "
-        f"(above {share(INTERLEAVE_ABOVE)}); LAR {share(whole.local_fraction)}, "
+        f"(above {percent(INTERLEAVE_ABOVE)}); LAR {percent(whole.local_fraction)}, "
         f"{'moves pages' if decision.migrate else 'does not move pages'} "
-        f"(below {share(carrefour.MIGRATE_BELOW)})"
+        f"(below {percent(carrefour.MIGRATE_BELOW)})"
     )
     return found
 
@@ -253,15 +253,15 @@ def _points(fraction: float) -> str:
 
 def _conservative(study: Study) -> list[str]:
     decision = study.carrefour_lp
-    walks = share(study.walk_l2_miss_fraction)
-    faults = share(study.base.largest_thread_fault_fraction)
+    walks = percent(study.walk_l2_miss_fraction)
+    faults = percent(study.base.largest_thread_fault_fraction)
     promote = {True: "wants huge pages", False: "does not promote", None: "cannot tell"}
     allocate = {True: "allocates huge pages", False: "need not allocate them", None: "cannot tell"}
     found = [
         f"conservative: page walks cause {walks} of the L2 misses on base pages, "
-        f"{promote[decision.promote]} (from {share(carrefour.PROMOTE_FROM)})",
+        f"{promote[decision.promote]} (from {percent(carrefour.PROMOTE_FROM)})",
         f"conservative: a thread spends {faults} of the run in page faults on base pages at most, "
-        f"{allocate[decision.allocate]} (from {share(carrefour.ALLOCATE_FROM)})",
+        f"{allocate[decision.allocate]} (from {percent(carrefour.ALLOCATE_FROM)})",
     ]
     if decision.promote and decision.split == "shared":
         found.append("the components disagree: what one splits, the other promotes again")

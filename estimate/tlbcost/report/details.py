@@ -331,7 +331,7 @@ def _processes(
         shown.add_row(
             names.shown(process.program.rpartition("/")[2]),
             str(process.pid),
-            units.NOT_OBTAINED if process.threads is None else str(process.threads),
+            units.known(process.threads),
             units.size(None if touched is None else touched.pages * size),
             *map(units.count, n_walks),
         )

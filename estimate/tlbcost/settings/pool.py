@@ -76,15 +76,12 @@ def print_status(file: TextIO) -> None:
         for size in sizes:
             pool = huge_pages.pool(size)
             counts = (pool.pages, pool.free, pool.reserved, pool.surplus)
-            rows.add_row(
-                units.size(size), *(units.NOT_OBTAINED if n is None else str(n) for n in counts)
-            )
+            rows.add_row(units.size(size), *map(units.known, counts))
         print_whole(lambda console: console.print(rows), file)
     print(file=file)
     for mount in huge_pages.mounts():
-        known = mount.page_size_bytes
-        size_text = units.NOT_OBTAINED if known is None else units.size(known)
-        print(f"hugetlbfs of {size_text} pages is mounted on {mount.folder}", file=file)
+        of = units.size(mount.page_size_bytes)
+        print(f"hugetlbfs of {of} pages is mounted on {mount.folder}", file=file)
     if not huge_pages.mounts():
         print("No hugetlbfs is mounted.", file=file)
     try:

@@ -296,11 +296,9 @@ def print_stream(result: StreamResult, file: TextIO, *, details: bool) -> None:
         if program.excluded is not None:
             console.print(f"{result.words}: no result: {program.excluded}")
             return
-        covered = covered_fraction(program)
-        share = units.NOT_OBTAINED if covered is None else units.percent(covered)
         console.print(
-            f"{result.words}: {len(program.pairs)} pairs of runs; {share} of the memory was on "
-            "huge pages"
+            f"{result.words}: {len(program.pairs)} pairs of runs; "
+            f"{units.percent(covered_fraction(program))} of the memory was on huge pages"
         )
         check = check_of(program)
         if check is None:
@@ -336,12 +334,9 @@ _LINES: tuple[tuple[str, Callable[[PairedRun], int], Callable[[float], str]], ..
 def _compared(
     base: float | None, huge: float | None, shown: Callable[[float], str]
 ) -> tuple[str, str, str]:
-    def cell(value: float | None) -> str:
-        return units.NOT_OBTAINED if value is None else shown(value)
-
-    if base is None or huge is None or base <= 0:
-        return cell(base), cell(huge), units.NOT_OBTAINED
-    return cell(base), cell(huge), f"{100 * (huge / base - 1):+.1f} %"
+    ratio = None if base is None or huge is None or base <= 0 else huge / base - 1
+    difference = units.known(ratio, lambda ratio: f"{100 * ratio:+.1f} %")
+    return units.known(base, shown), units.known(huge, shown), difference
 
 
 def _comparison(check: CheckedPrediction) -> Table:
@@ -352,11 +347,11 @@ def _comparison(check: CheckedPrediction) -> Table:
     def row(name: str, value: float | None, ends: Interval | None, found: Interval) -> None:
         rows.add_row(
             name,
-            units.NOT_OBTAINED if value is None else units.percent(value),
+            units.percent(value),
             units.range_of(ends) if ends else "",
             units.percent(found.value),
             units.range_of(found),
-            units.NOT_OBTAINED if value is None else points(value - found.value),
+            units.known(value, lambda value: points(value - found.value)),
         )
 
     row("bound (user time)", said.bound_fraction, None, gain.user)

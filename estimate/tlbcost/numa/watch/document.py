@@ -13,8 +13,8 @@ from tlbcost.common import units
 from tlbcost.common.document import Part, amount, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by
-from tlbcost.common.units import NOT_OBTAINED
-from tlbcost.numa.locality import Score, placement_words, share
+from tlbcost.common.units import NOT_OBTAINED, percent
+from tlbcost.numa.locality import Score, placement_words
 from tlbcost.numa.watch.decide import Figures, Kind, Thresholds
 from tlbcost.numa.watch.sources import SamplingCost
 from tlbcost.system.machine import Machine
@@ -136,22 +136,19 @@ def head(document: WatchDocument) -> str:
     how = "" if document.applied else ", nothing is changed"
     return (
         f"process {document.pid}, {nodes}{how}, {document.watched_s:.0f} s; sampling costs "
-        f"{share(document.overhead_fraction)} of its CPU time"
+        f"{percent(document.overhead_fraction)} of its CPU time"
     )
 
 
 def interval_line(each: WatchInterval) -> str:
     figures = each.figures
-    counts = [
-        units.NOT_OBTAINED if count is None else str(count)
-        for count in (figures.hot_pages, figures.shared_pages)
-    ]
-    huge = units.NOT_OBTAINED if each.huge_bytes is None else units.size(each.huge_bytes)
+    counts = [units.known(count) for count in (figures.hot_pages, figures.shared_pages)]
+    huge = units.size(each.huge_bytes)
     return (
-        f"{each.at_s:6.1f} {share(figures.now.local_fraction):>6} "
-        f"{share(figures.now.imbalance):>7} {share(figures.moved_fraction):>6} "
-        f"{share(figures.split_fraction):>6} {counts[0]:>4} {counts[1]:>7} "
-        f"{share(each.walk_fraction):>6} {share(each.fault_fraction):>7} {huge:>9} "
+        f"{each.at_s:6.1f} {percent(figures.now.local_fraction):>6} "
+        f"{percent(figures.now.imbalance):>7} {percent(figures.moved_fraction):>6} "
+        f"{percent(figures.split_fraction):>6} {counts[0]:>4} {counts[1]:>7} "
+        f"{percent(each.walk_fraction):>6} {percent(each.fault_fraction):>7} {huge:>9} "
         f"{each.samples:>8}"
     )
 
