@@ -84,31 +84,21 @@ def untraceable() -> str | None:
     rights = tracing_rights()
     if rights.traceable != "none":
         return None
-    who = "no process may trace a program until the next boot"
-    who = who if rights.locked else "only root may trace a program"
+    who = "only root may trace a program"
+    if rights.locked:
+        who = "no process may trace a program until the next boot"
     return f"kernel.yama.ptrace_scope is {rights.scope}: {who}"
 
 
 def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
-    limit = (
-        ["--copies", str(plan.copies)]
-        if plan.copies is not None
-        else ["--overhead", f"{plan.overhead:g}"]
-    )
-    core = [] if plan.core is None else ["--core", plan.core]
-    return [
-        _TOOL,
-        "--out",
-        str(folder),
-        *limit,
-        "--fault-ns",
-        str(plan.fault_ns),
-        "--cycle-ps",
-        str(round(1000 / plan.cycles_per_ns)),
-        *(word for option in level_options(plan.geometry) for word in option),
-        *core,
-        *_most_pause(plan.most_pause_s),
-    ]
+    limit = ["--overhead", f"{plan.overhead:g}"]
+    if plan.copies is not None:
+        limit = ["--copies", str(plan.copies)]
+    words = [_TOOL, "--out", str(folder), *limit, "--fault-ns", str(plan.fault_ns)]
+    words += ["--cycle-ps", str(round(1000 / plan.cycles_per_ns))]
+    words += [word for option in level_options(plan.geometry) for word in option]
+    words += [] if plan.core is None else ["--core", plan.core]
+    return [*words, *_most_pause(plan.most_pause_s)]
 
 
 def _most_pause(seconds: float | None) -> list[str]:
@@ -130,22 +120,10 @@ def arms_tool(
     `until_s`: fewer copies, but enough, if more would take longer than that since the start.
     `also`: what huge pages are for besides anonymous memory.
     """
-    return [
-        _TOOL,
-        "--out",
-        str(folder),
-        "--arms",
-        str(_SLICES),
-        "--record",
-        str(recorded_calls),
-        "--copies",
-        str(copies),
-        "--expected-cpu-ns",
-        str(expected_cpu_ns),
-        *(_ALSO[each] for each in also),
-        *_most_pause(most_pause_s),
-        *([] if until_s is None else ["--until-seconds", str(max(1, round(until_s)))]),
-    ]
+    words = [_TOOL, "--out", str(folder), "--arms", str(_SLICES), "--record", str(recorded_calls)]
+    words += ["--copies", str(copies), "--expected-cpu-ns", str(expected_cpu_ns)]
+    words += [*(_ALSO[each] for each in also), *_most_pause(most_pause_s)]
+    return words if until_s is None else [*words, "--until-seconds", str(max(1, round(until_s)))]
 
 
 # Fewer windows than this say nothing of a program.
