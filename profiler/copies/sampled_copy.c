@@ -9,7 +9,7 @@
 
 /* Within this, a thread has to stop. */
 #define WAIT_MS 20u
-/* What requests may wait for a thread that is recorded. */
+/* For so long requests may wait for a thread that is recorded. */
 #define BEHIND_NS 2000000u
 
 struct sampled_copy *sampled_copy_of(struct sampling *sampling, const struct worker *worker)

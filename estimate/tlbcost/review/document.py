@@ -24,7 +24,7 @@ from tlbcost.remedies.advice import AdvicePart
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.regions import split, worth_a_line
 from tlbcost.review.deployment import Snippet, snippets
-from tlbcost.review.plan import MachineType, Plan, Policy, Service, share, size
+from tlbcost.review.plan import MachineType, Plan, Policy, Service, share, size, time_s
 from tlbcost.review.task import TaskResult
 from tlbcost.system.machine import Machine
 
@@ -358,6 +358,13 @@ def _decide(
         return "blocked", why
     if growth is not None and growth > share(policy.most_growth, "policy.most_growth"):
         return "blocked", f"its memory grows by {units.percent(growth)}"
+    stalls = None if result.estimate is None else result.estimate.stalls
+    huge = None if stalls is None else stalls.huge_faults or stalls.huge
+    if policy.most_stall is not None and huge is not None and not chosen.cost.pool_pages:
+        limit_ns = 1e9 * time_s(policy.most_stall, "policy.most_stall")
+        if huge.p999_ns > limit_ns:
+            why = f"one in 1000 first touches of huge pages took {units.time(huge.p999_ns)} there"
+            return "blocked", why
     return "adopt", chosen.words
 
 

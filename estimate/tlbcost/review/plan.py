@@ -25,7 +25,7 @@ _Price = Annotated[float, msgspec.Meta(ge=0)]
 
 _HINT = "tlbcost review --init writes an example; tlbcost-review(1) has all keys"
 _SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_TIMES = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]+)", re.ASCII)
 _EVIDENCE = ("command", "pid", "pidfile", "counts", "estimate")
 # Keys that only a command, or only a process that runs, can have.
@@ -49,6 +49,10 @@ class Policy(Part, frozen=True, kw_only=True):
     least_gain: Annotated[str, doc('share of the CPU time that must be saved, as "2 %"')] = "2 %"
     decide_on: Annotated[End, doc("which end of the interval must be that much")] = "low"
     most_growth: Annotated[str, doc("memory that a service may grow by")] = "25 %"
+    most_stall: Annotated[
+        str | None,
+        doc('time that a first touch of a huge page may take, of 999 in 1000, as "5 ms"'),
+    ] = None
     most_pool: Annotated[str, doc("of a host's memory, what pools may take")] = "50 %"
     without: Annotated[
         tuple[str, ...], doc('remedies that are not allowed, by code, such as "thp-always"')
@@ -191,6 +195,8 @@ def _check_units(plan: Plan) -> None:
     policy = plan.policy
     for name in ("least_gain", "most_growth", "most_pool"):
         share(getattr(policy, name), f"policy.{name}")
+    if policy.most_stall is not None:
+        time_s(policy.most_stall, "policy.most_stall")
     for name in ("most_translation", "most_gain_left", "most_growth"):
         if getattr(policy.gate, name) is not None:
             share(getattr(policy.gate, name), f"policy.gate.{name}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from builders.answer import stalls
 from builders.calibration import of_this_machine
 from builders.review import plan_of, result, there_already, worth_it, worthless
 from builders.tree import TREE, fails, there
@@ -57,6 +58,7 @@ def test_each_service_is_paired_with_its_machines(tmp_path: Path) -> None:
      ('[policy]\nleast_gain = "3"\n' + ONE, 'policy.least_gain: a share such as "3 %"'),
      ('[policy]\nleast_gain = "3 points"\n' + ONE, "policy.least_gain: a share"),
      ('[policy.gate]\nmost_growth = "x"\n' + ONE, "policy.gate.most_growth: a share"),
+     ('[policy]\nmost_stall = "5"\n' + ONE, "policy.most_stall: a time"),
      ('[machines.a]\nmemory = "64 GB"\n' + ONE, 'machines.a.memory: a size such as "64 GiB"'),
      ("[machines.a]\nhosts = 0\n" + ONE, "machines.a.hosts: expected `int` >= 1"),
      ("[machines.b]\n[machines.a]\ncore = 1\n" + ONE, "machines.a.core: expected `str | null`"),
@@ -218,6 +220,20 @@ def test_memory_that_grows_too_much(tmp_path: Path) -> None:
     assert row.decision == "blocked"
     assert row.why.startswith("its memory grows by ")
     assert only_row(plan(tmp_path), with_cost(4096)).decision == "adopt"
+
+
+def test_first_touches_that_take_too_long(tmp_path: Path) -> None:
+    found, pool = with_cost(4096), with_cost(4096, pool=1)
+    slow = stalls(base_ns=1, huge_ns=1)
+    touches = msgspec.structs.replace(there(slow.huge), p999_ns=7_000_000)
+    slow = msgspec.structs.replace(slow, huge=touches)
+    strict, lax = (plan(tmp_path, f"most_stall = '{most}'") for most in ("5 ms", "7 ms"))
+    row = only_row(strict, msgspec.structs.replace(found, stalls=slow))
+    assert row.decision == "blocked"
+    assert row.why == "one in 1000 first touches of huge pages took 7 ms there"
+    for of, estimate, seen in ((lax, found, slow), (strict, found, None), (strict, pool, slow)):
+        row = only_row(of, msgspec.structs.replace(estimate, stalls=seen))
+        assert row.decision == "adopt"
 
 
 def test_a_service_gains_without_its_start_and_grows_as_was_measured(tmp_path: Path) -> None:
