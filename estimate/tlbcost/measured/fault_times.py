@@ -24,8 +24,8 @@ from tlbcost.counters.profile import perf
 from tlbcost.measured import catalog
 from tlbcost.measured.whole_runs import PairRunner, PairsRequest, have_at_hand, ready
 from tlbcost.memory.first_touch import Stalls, TouchTimes
-from tlbcost.run.turns import has_room
-from tlbcost.system.machine import huge_page_bytes, reports_free_pages
+from tlbcost.system.huge_pages import kernel_counts
+from tlbcost.system.machine import huge_page_bytes
 
 # Both runs in all. Two records a fault are 100 bytes of perf's file.
 _MOST_S, _MOST_FAULTS = 10.0, 500_000
@@ -45,16 +45,18 @@ def with_fault_times(stalls: Stalls, asked: PairsRequest, name: str) -> Stalls:
     if method is None or 2 * asked.run_s > _MOST_S:
         return stalls
     base = None
-    if reports_free_pages() and has_room(asked.run):
-        have_at_hand(asked.run.max_rss_bytes)
+    have_at_hand(asked.run)
     try:
         with RunProgress("runs whose page faults are timed", 2) as progress, ready(method):
             runner = PairRunner(asked.launcher, asked.argv, asked.path, progress, asked.first.code)
             if asked.run.minor_faults <= _MOST_FAULTS:
                 base = _timed(runner.base, asked.launcher.folder, mmap.PAGESIZE)
             size = method.page_bytes or huge_page_bytes() or mmap.PAGESIZE
+            before = kernel_counts()
             huge = _timed(partial(runner.huge, method), asked.launcher.folder, size)
-            return replace(stalls, base_faults=base, huge_faults=huge)
+            work = {name: n - before.get(name, 0) for name, n in kernel_counts().items()}
+            work = {name: n for name, n in work.items() if n > 0}
+            return replace(stalls, base_faults=base, huge_faults=huge, huge_kernel=work)
     except TlbcostError as error:
         say(f"page faults were not timed: {error}")
     except Stopped as stop:

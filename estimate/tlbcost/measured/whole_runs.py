@@ -98,12 +98,12 @@ class PairRunner:
         self._path = path
         self._code = code
         self._environment, _ = base_environment()
-        self.memory_bytes = 0  # of one run, where there is room for several; else 0
+        self._ordinary: Run | None = None
         self.cpus: frozenset[int] | None = None  # where pairs run in turns; None: they do not
 
     def take_turns(self, run: Run) -> None:
         """From now on, pairs run at the same time if a program that takes this may."""
-        self.memory_bytes = run.max_rss_bytes if has_room(run) else 0
+        self._ordinary = run
         why = objection(self._launcher, run)
         if why is not None:
             say(f"pairs of runs one after the other: {why}")
@@ -119,8 +119,8 @@ class PairRunner:
 
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
         """A run on base pages and one on huge pages, at the same time or in either order."""
-        if self.memory_bytes and reports_free_pages():
-            have_at_hand(self.memory_bytes)
+        if self._ordinary is not None:
+            have_at_hand(self._ordinary)
         if self.cpus is not None:
             found = self._together(method, self.cpus, huge_first=huge_first)
             if found is not None:
@@ -210,13 +210,15 @@ class PairRunner:
         )
 
 
-def have_at_hand(n_bytes: int) -> None:
-    """Have the host of this VM back so much free memory of either page size, for some seconds.
+def have_at_hand(run: Run) -> None:
+    """Have the host of this VM back as much free memory of either page size, for some seconds.
 
     A first touch of memory that is not backed costs up to 50 times as much: as much on base as on
     huge pages, byte for byte, but it varies by more than either costs.
     """
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if not has_room(run) or not reports_free_pages():
+        return
+    n_bytes, flags = run.max_rss_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with (
         contextlib.suppress(OSError, ValueError),
         mmap.mmap(-1, n_bytes, flags) as huge,

@@ -64,6 +64,10 @@ class Stalls(Part, frozen=True, kw_only=True):
     huge_faults: Annotated[
         TouchTimes | None, doc("the same, on huge pages by the method that was measured")
     ] = None
+    huge_kernel: Annotated[
+        dict[str, int] | None,
+        doc("what the kernel of the whole system counted meanwhile (/proc/vmstat), but for zeros"),
+    ] = None
 
 
 def first_touches(anonymous_bytes: int, *, ended: bool) -> Stalls | None:

@@ -372,11 +372,18 @@ def grown(
     return {size: max(n - before.get(size, 0), 0) for size, n in after.items()}
 
 
+def kernel_counts() -> dict[str, int]:
+    """The work of the whole system's kernel on huge pages and compaction, since it booted."""
+    text = read_text("/proc/vmstat") or ""
+    found = re.findall(
+        r"^((?:thp_(?:fault|collapse|split)|compact)_\w+) (\d+)$", text, re.MULTILINE
+    )
+    return {name: int(count) for name, count in found}
+
+
 def fallbacks() -> int | None:
     """Page faults of the whole system that failed to get a transparent huge page."""
-    text = read_text("/proc/vmstat") or ""
-    found = re.search(r"^thp_fault_fallback (\d+)$", text, re.MULTILINE)
-    return int(found[1]) if found else None
+    return kernel_counts().get("thp_fault_fallback")
 
 
 def _effective(path: str, own: str) -> str | None:

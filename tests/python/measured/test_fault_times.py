@@ -68,6 +68,7 @@ def test_the_faults_of_a_real_program(
         assert times.touches > 500
         assert 0 < times.median_ns <= times.p99_ns <= times.p999_ns <= times.worst_ns
     assert found.base == TIMES
+    assert all(n > 0 for n in (found.huge_kernel or {}).values())
     assert not list(launcher.folder.glob("*.data*"))
 
 
