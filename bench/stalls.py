@@ -130,15 +130,19 @@ def ms(ns: int) -> str:
 
 
 def predicted(said: Stalls | None, *, forked: bool) -> Touches:
-    """The same of an estimate; the total is how much longer huge pages take, by the medians."""
+    """The same of an estimate; the total is how much longer huge pages take."""
     if said is None or said.huge is None or said.huge_fraction is None:
         raise SystemExit("no first touches were obtained")
-    base, huge, each = said.base, said.huge, said.huge.page_size_bytes // said.base.page_size_bytes
+    base, huge = said.base, said.huge
+    # The other base pages of what came onto none, of which one page was touched.
+    rest = round((1 - said.huge_fraction) * (base.touches - huge.touches))
     if forked:
         if said.base_forked is None or said.huge_forked is None:
             raise SystemExit("the calibrator could not fork")
-        base, huge, each = said.base_forked, said.huge_forked, 1
-    longer = huge.median_ns - each * base.median_ns
+        base, huge, rest = said.base_forked, said.huge_forked, 0
+    if base.total_ns is None or huge.total_ns is None:
+        raise SystemExit("the calibrator is an earlier one")
+    longer = huge.total_ns - base.total_ns + rest * base.total_ns // base.touches
     return Touches(huge.p99_ns, huge.p999_ns, huge.worst_ns, said.huge_fraction, longer)
 
 

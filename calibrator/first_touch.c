@@ -25,7 +25,8 @@ static int compare(const void *a, const void *b)
 static void touch(char *memory, size_t step, size_t count, uint64_t *times,
 		  struct touch_times *found)
 {
-	uint64_t before = clock_ns();
+	const uint64_t start = clock_ns();
+	uint64_t before = start;
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t now;
@@ -39,6 +40,7 @@ static void touch(char *memory, size_t step, size_t count, uint64_t *times,
 	*found = (struct touch_times){
 		.count = count, .median_ns = times[count / 2], .p99_ns = times[count * 99 / 100],
 		.p999_ns = times[count * 999 / 1000], .worst_ns = times[count - 1],
+		.total_ns = before - start,
 	};
 }
 
@@ -120,6 +122,7 @@ static void write_times(struct table *table, const struct touch_times *times)
 	table_count(table, times->p99_ns);
 	table_count(table, times->p999_ns);
 	table_count(table, times->worst_ns);
+	table_count(table, times->total_ns);
 }
 
 static void write_row(struct table *table, size_t page_bytes, const struct first_touches *touches)
@@ -171,11 +174,11 @@ int first_touches_write(const char *path, size_t bytes, size_t base_bytes, size_
 	has_huge = huge_bytes &&
 		   first_touches_time(ARENA_THP, huge_bytes, bytes / huge_bytes, base_bytes, &huge) == 0;
 	if (first_touches_time(ARENA_BASE, base_bytes, bytes / base_bytes, base_bytes, &base) != 0 ||
-	    table_open(&table, path, "first_touches", 2) != 0)
+	    table_open(&table, path, "first_touches", 3) != 0)
 		return -1;
 	table_columns(&table, "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns "
-		      "forked_touches forked_huge_bytes kept_huge_bytes forked_median_ns "
-		      "forked_p99_ns forked_p999_ns forked_worst_ns");
+		      "total_ns forked_touches forked_huge_bytes kept_huge_bytes forked_median_ns "
+		      "forked_p99_ns forked_p999_ns forked_worst_ns forked_total_ns");
 	write_row(&table, base_bytes, &base);
 	if (has_huge)
 		write_row(&table, huge_bytes, &huge);

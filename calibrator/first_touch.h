@@ -12,7 +12,7 @@
 /* Of touches one after the other; the worst of few touches is also their p99.9. */
 struct touch_times {
 	size_t count;
-	uint64_t median_ns, p99_ns, p999_ns, worst_ns;
+	uint64_t median_ns, p99_ns, p999_ns, worst_ns, total_ns;
 };
 
 struct first_touches {

@@ -20,6 +20,7 @@ TEST(base_pages_are_touched_one_by_one)
 	CHECK(found.first.median_ns > 0 && found.first.median_ns <= found.first.p99_ns);
 	CHECK(found.first.p99_ns <= found.first.p999_ns);
 	CHECK(found.first.p999_ns <= found.first.worst_ns);
+	CHECK(found.first.total_ns >= found.first.worst_ns + 1023 * found.first.median_ns);
 }
 
 /* Each is a fault of its own: the child has the page, too. */

@@ -249,10 +249,10 @@ COPY_FRAMES = _format("copy_frames 1", "stack below mapping address")
 COPY_DRAM = _format("copy_dram 1", "window page accesses")
 COPY_CACHES = _format("copy_caches 1", "window l2_misses walk_l2_misses")
 FIRST_TOUCHES = _format(
-    "first_touches 2",
-    "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns forked_touches "
+    "first_touches 3",
+    "page_size_bytes touches huge_bytes median_ns p99_ns p999_ns worst_ns total_ns forked_touches "
     "forked_huge_bytes kept_huge_bytes forked_median_ns forked_p99_ns forked_p999_ns "
-    "forked_worst_ns",
+    "forked_worst_ns forked_total_ns",
 )
 RUN = _format(
     "run 2",

@@ -78,7 +78,7 @@ def _timed(
     median, p99, p999 = (times[int(part * len(times))] for part in (0.5, 0.99, 0.999))
     return TouchTimes(
         page_size_bytes=page_bytes, touches=len(times),
-        median_ns=median, p99_ns=p99, p999_ns=p999, worst_ns=times[-1],
+        median_ns=median, p99_ns=p99, p999_ns=p999, worst_ns=times[-1], total_ns=sum(times),
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class TouchTimes(Part, frozen=True, kw_only=True):
     p99_ns: Annotated[int, amount("99 of 100 were faster")]
     p999_ns: Annotated[int, amount("999 of 1000 were faster; of fewer: the slowest")]
     worst_ns: Annotated[int, amount("the slowest")]
+    total_ns: Annotated[int | None, amount("all of them; null: of an earlier tlbcost")] = None
 
 
 class Stalls(Part, frozen=True, kw_only=True):
@@ -124,6 +125,6 @@ def _forked(row: Mapping[str, int] | None) -> TouchTimes | None:
 
 
 def _times(row: Mapping[str, int], which: str = "") -> TouchTimes:
-    columns = ("touches", "median_ns", "p99_ns", "p999_ns", "worst_ns")
+    columns = ("touches", "median_ns", "p99_ns", "p999_ns", "worst_ns", "total_ns")
     times = {name: row[f"{which}{name}"] for name in columns}
     return TouchTimes(page_size_bytes=row["page_size_bytes"], **times)

@@ -10,12 +10,12 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import first_touch
 from tlbcost.memory.first_touch import first_touches, stalls_of
 
-HEAD = "# tlbcost first_touches 2\n"
+HEAD = "# tlbcost first_touches 3\n"
 COLUMNS = "\t".join(formats.FIRST_TOUCHES.columns) + "\n"
-BASE = "4096\t32768\t0\t600\t900\t20000\t70000\t0\t0\t0\t0\t0\t0\t0\n"
+BASE = "4096\t32768\t0\t600\t900\t20000\t70000\t30000000\t0\t0\t0\t0\t0\t0\t0\t0\n"
 HUGE = (
-    "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000"
-    "\t1000\t4000000\t1000000\t500\t600\t7000\t80000\n"
+    "2097152\t64\t100663296\t90000\t400000\t41000000\t41000000\t50000000"
+    "\t1000\t4000000\t1000000\t500\t600\t7000\t80000\t600000\n"
 )
 
 
@@ -24,6 +24,7 @@ def test_what_came_onto_huge_pages_is_a_share() -> None:
     assert found.base.page_size_bytes == 4096
     assert found.huge is not None
     assert (found.huge.median_ns, found.huge.worst_ns) == (90_000, 41_000_000)
+    assert (found.base.total_ns, found.huge.total_ns) == (30_000_000, 50_000_000)
     assert found.huge_fraction == 0.75
     assert found.huge_forked is not None
     assert (found.huge_forked.touches, found.huge_forked.worst_ns) == (1000, 80_000)
