@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
 from builders.tree import TREE
 
 # What each folder may include from others, itself aside.
@@ -98,16 +97,3 @@ def test_no_modules_include_each_other_in_a_circle() -> None:
 def test_every_folder_of_c_programs_has_its_place() -> None:
     folders = {p.parent.relative_to(TREE) for p in (TREE / "profiler").rglob("*.[ch]")}
     assert {str(folder) for folder in folders} <= KNOWS.keys()
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A tree that keeps to the order, with a header and a module in each folder."""
-    for folder in KNOWS:
-        name = folder.replace("/", "_")
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / folder / f"{name}.h").write_text("#include <stdio.h>\n", encoding="utf-8")
-        (tmp_path / folder / f"{name}.c").write_text(f'#include "{name}.h"\n', encoding="utf-8")
-    assert forbidden(tmp_path) == []
-    assert circle(tmp_path) == []
-    return tmp_path

@@ -29,6 +29,7 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate, Surroundings
 from tlbcost.attribution.document import AllocationSite, Attribution, RegionShare
 from tlbcost.common.document import to_json
+from tlbcost.counters.event_counts import EventCounts
 from tlbcost.numa.locality import NodePlacement, Score
 from tlbcost.remedies import advice
 from tlbcost.report.details import print_report
@@ -133,9 +134,12 @@ def made_up() -> Mapping[str, Estimate]:
         ),
         "counters": counted_estimate(),
         "counters without cycles of walks": counted_estimate(ZEN4, "amd64_fam19h_zen4"),
+        "counters without a calibration": counted_estimate(
+            {**SKL, "stlb_hits.load": None}, calibrated=None
+        ),
         "both backends": both(),
         "counts of a file": imported(counted(SKL)),
         "counts of a file without times": imported(
-            replace(counted(SKL), wall_ns=None, user_ns=None, system_ns=None)
+            EventCounts("a file", "skl", None, counted(SKL).counts)
         ),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders.review import HOSTILE, pooled, worth_it
+from builders.review import HOSTILE, worth_it
 from builders.tree import there
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import Snippet, snippets
@@ -23,10 +23,6 @@ def remedy(**variables: str) -> Remedy:
     return replace(worth_it().what_to_do[0].remedies[0], environment=variables)
 
 
-def pool(pages: int, page_bytes: int) -> Remedy:
-    return pooled(remedy(), pages, page_bytes)
-
-
 def by_place(found: tuple[Snippet, ...]) -> dict[str, Snippet]:
     return {each.place: each for each in found}
 
@@ -34,11 +30,6 @@ def by_place(found: tuple[Snippet, ...]) -> dict[str, Snippet]:
 def test_remedies_of_an_allocator_have_their_variables() -> None:
     (first, *_) = worth_it().what_to_do[0].remedies
     assert first.environment == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-    places = by_place(snippets(first, "cache", 1))
-    assert places["systemd"].text == (
-        '[Service]\nEnvironment="GLIBC_TUNABLES=glibc.malloc.hugetlb=1"'
-    )
-    assert places["Dockerfile"].text == 'ENV GLIBC_TUNABLES="glibc.malloc.hugetlb=1"'
 
 
 def test_what_has_no_variables_and_no_pool_has_no_lines() -> None:
@@ -87,29 +78,7 @@ def test_a_services_name_is_no_path(name: str) -> None:
     assert len(file) < 200
 
 
-def test_a_pool_is_of_all_instances_of_a_host() -> None:
-    places = by_place(snippets(pool(100, 2 << 20), "cache", 3))
-    assert places["sysctl"].text == "vm.nr_hugepages = 300"
-    assert places["kernel command line"].text == "hugepagesz=2M hugepages=300"
-    resources = yaml.safe_load(places["Kubernetes"].text)["resources"]
-    assert resources["limits"] == resources["requests"] == {"hugepages-2Mi": "200Mi"}
-
-
-def test_a_pool_of_large_pages() -> None:
-    places = by_place(snippets(pool(2, 1 << 30), "cache", 1))
-    assert "sysctl" not in places
-    assert places["kernel command line"].text == "hugepagesz=1G hugepages=2"
-    resources = yaml.safe_load(places["Kubernetes"].text)["resources"]
-    assert resources["limits"] == {"hugepages-1Gi": "2048Mi"}
-
-
 def test_a_shell_exports_the_value_as_it_is() -> None:
     text = by_place(snippets(remedy(NAME=ODD), "cache", 1))["shell"].text
     words = ["/bin/sh", "-c", f'{text}\nprintf "%s" "$NAME"']
     assert subprocess.check_output(words, text=True) == ODD
-
-
-def test_each_has_its_documentation() -> None:
-    both = replace(pool(1, 2 << 20), environment={"NAME": "1"})
-    for each in snippets(both, "cache", 1):
-        assert each.source.startswith("https://")

@@ -12,14 +12,13 @@ import json
 import math
 import os
 
-import pytest
 from builders.tree import GOLDEN
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.counters.count_tool import formula_values
 from tlbcost.counters.event_counts import EventCounts, merge_sources
-from tlbcost.counters.importing.file import import_file, import_text
+from tlbcost.counters.importing.file import import_text
 from tlbcost.counters.importing.printed_counts import meaning
 from tlbcost.processors.events import load_pmu
 
@@ -109,17 +108,6 @@ def test_damaged_files(text: str) -> None:
 @given(st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=30).map("".join))
 def test_files_made_of_pieces(text: str) -> None:
     read_or_refuse(text)
-
-
-@FUZZ
-@given(st.binary(max_size=300))
-def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    path = tmp_path_factory.getbasetemp() / "fuzzed-file"
-    path.write_bytes(data)
-    try:
-        check(import_file(path, SKYLAKE))
-    except TlbcostError as error:
-        assert error.exit_code == FAILED
 
 
 JSON = st.recursive(
