@@ -10,15 +10,13 @@ import pytest
 from builders.answer import BASE, GEOMETRY, HUGE, RUN, estimated, process, simulated_evidence
 from builders.counted import OUTCOME
 from builders.report import advised, text_of
-from builders.tree import GOLDEN, there
+from builders.tree import there
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate import attributable, conclude
 from tlbcost.answer.gains import with_measured
 from tlbcost.answer.record import Estimate, Evidence
-from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.document import to_json
 from tlbcost.common.units import Interval
@@ -37,12 +35,6 @@ from tlbcost.simulator.memory_tables import (
     Window,
 )
 from tlbcost.simulator.run import Simulation
-
-CALIBRATION = GOLDEN / "calibration.tsv"
-
-
-def calibrated() -> Obtained:
-    return Obtained(read_calibration(CALIBRATION), "from a test")
 
 
 def test_what_was_obtained_is_put_together() -> None:

@@ -75,10 +75,18 @@ def test_loads_alone_are_a_part_of_the_answer() -> None:
     assert "leave out part of the loads or stores, so the gain may be larger" in caveat(part, "T55")
 
 
-def test_stores_alone_are_none() -> None:
-    error = refused(without(SKL, "walk_active_cycles.load", "walks_completed.load"))
-    assert "walk_active_cycles.load missing" in str(error)
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [(("walk_active_cycles.load", "walks_completed.load"), "walk_active_cycles.load missing"),
+     (("walk",), "neither the cycles in page walks nor their number: walk_active_cycles.fetch"),
+     (("cycles", "walks", "walk_active_cycles.load"), "cycles, ")],
+)  # fmt: skip
+def test_without_loads_or_cycles_there_is_none(left_out: tuple[str, ...], words: str) -> None:
+    error = refused(without(SKL, *left_out))
+    assert words in str(error)
     assert error.hint == f"count what is missing: {WALKS} -- COMMAND"
+    nothing = refused({"cycles": 1e9, "instructions": 1e9}, "arm_ac53")
+    assert nothing.hint == "'tlbcost doctor' shows what can be counted here"
 
 
 def test_all_walks_at_their_cost_come_before_a_part_of_their_cycles() -> None:
@@ -115,23 +123,6 @@ def test_a_cpu_that_counts_no_cycles_of_walks_is_what_lacks_them() -> None:
     assert "perf stat" not in (error.hint or "")
     answer = imported(counted(without(ZEN4, "stlb_misses.f")), ZEN, walk_cycles=40.0)
     assert witness_of(answer).missing == ("stlb_misses.fetch",)
-
-
-def test_no_walks_at_all_is_reported_with_the_command_that_counts_them() -> None:
-    error = refused(without(SKL, "walk"))
-    assert "neither the cycles in page walks nor their number: walk_active_cycles.fetch" in str(
-        error
-    )
-    assert error.hint == f"count what is missing: {WALKS} -- COMMAND"
-
-
-def test_a_cpu_that_counts_nothing_of_it_is_reported_without_a_command() -> None:
-    error = refused({"cycles": 1e9, "instructions": 1e9}, "arm_ac53")
-    assert error.hint == "'tlbcost doctor' shows what can be counted here"
-
-
-def test_no_cycles_are_missing_too() -> None:
-    assert "cycles, " in str(refused(without(SKL, "cycles", "walks", "walk_active_cycles.load")))
 
 
 @pytest.mark.parametrize("pmu", all_pmus(), ids=lambda pmu: pmu.key)

@@ -17,13 +17,6 @@ TEST = TableFormat("test", 1, ("a", "b"))
 GOOD = "# tlbcost test 1\n# name: a value\na\tb\n1\tNA\n# end: 1\n"
 
 
-def test_a_table_is_read() -> None:
-    table = parse_table(GOOD, "x", TEST)
-    assert table.header == {"name": "a value"}
-    assert table.records() == [{"a": "1", "b": None}]
-    assert table.complete
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

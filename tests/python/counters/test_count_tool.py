@@ -9,11 +9,12 @@ from dataclasses import fields, replace
 import pytest
 from builders.counting import CountingMachine, cycles_of, read
 from builders.tree import fails
-from tlbcost.common import paths
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import Cell, format_table
 from tlbcost.counters.count_report import scaled
 from tlbcost.counters.count_runs import count_target
-from tlbcost.counters.count_tool import CountPlan, Target, by_event, parse_readings, probe
+from tlbcost.counters.count_tool import CountPlan, Reading, Target, by_event, parse_readings, probe
 from tlbcost.counters.event_counts import EventCount, EventCounts, merge_sources
 from tlbcost.counters.pmu import EventRequest, choose_events
 from tlbcost.system.machine import Machine
@@ -45,28 +46,24 @@ def test_a_missing_program_is_reported(
             call()
 
 
+def readings(*rows: str, **header: Cell) -> list[Reading]:
+    """Of rows up to their state."""
+    cells = [(*row.split(), None, "libpfm4", "0x0", "0x0", "0x0") for row in rows]
+    return parse_readings(format_table(formats.COUNTERS, header, cells), "t")
+
+
+CYCLES = EventRequest("cycles", "cycles", "cycles", "x")
+
+
 def test_groups_that_take_turns_each_count_a_part_of_the_whole() -> None:
-    columns = "end_ns event group count enabled_ns running_ns state errno encoded_by type config"
-    rows = [
-        "100\tcycles\t0\t300\t100\t60\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
-        "100\tcycles\t1\t200\t100\t40\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
-    ]
-    head = ["# tlbcost counters 1", "# uncounted_ns: 7", "\t".join([*columns.split(), "config1"])]
-    text = "\n".join([*head, *rows, "# end: 2", ""])
-    wanted = [EventRequest("cycles", "cycles", "cycles", "cycles")]
-    whole = by_event(parse_readings(text, "x"), wanted)["cycles"]
+    rows = ("100 cycles 0 300 100 60 multiplexed", "100 cycles 1 200 100 40 multiplexed")
+    whole = by_event(readings(*rows, uncounted_ns=7), [CYCLES])["cycles"]
     # 500 in all of the time, and not 1000.
     assert scaled(whole) == (500, 0.5)
     assert whole.uncounted_ns == 7
 
 
-HEAD = (
-    "# tlbcost counters 1\nend_ns\tevent\tgroup\tcount\tenabled_ns\trunning_ns\tstate\terrno\t"
-    "encoded_by\ttype\tconfig\tconfig1\n"
-)
-
-
-GOOD = "5\tcycles\t0\t100\t10\t10\tcounted\tNA\tlibpfm4\t0x0\t0x0\t0x0"
+GOOD = ["5", "cycles", "0", "100", "10", "10", "counted", "NA", "libpfm4", "0x0", "0x0", "0x0"]
 
 
 @pytest.mark.parametrize(
@@ -77,26 +74,15 @@ GOOD = "5\tcycles\t0\t100\t10\t10\tcounted\tNA\tlibpfm4\t0x0\t0x0\t0x0"
     ],
 )  # fmt: skip
 def test_rows_that_are_none(cell: int, text: str) -> None:
-    assert parse_readings(f"{HEAD}{GOOD}\n# end: 1\n", "t")[0].count == 100
-    cells = GOOD.split("\t")
-    cells[cell] = text
-    row = "\t".join(cells)
+    cells = [*GOOD[:cell], text, *GOOD[cell + 1 :]]
     with fails("wrote a table with a defect", 125):
-        parse_readings(f"{HEAD}{row}\n# end: 1\n", "t")
+        parse_readings(format_table(formats.COUNTERS, {}, [tuple(cells)]), "t")
 
 
 def test_intervals_add_up() -> None:
-    rows = [
-        "10\tcycles\t0\t100\t10\t10\tcounted\tNA\tlibpfm4\t0x0\t0x0\t0x0",
-        "20\tcycles\t0\tNA\t10\t0\tnever_ran\tNA\tlibpfm4\t0x0\t0x0\t0x0",
-        "30\tcycles\t0\t50\t10\t5\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
-    ]
-    text = HEAD + "".join(f"{row}\n" for row in rows) + "# end: 3\n"
-    wanted = [
-        EventRequest("cycles", "cycles", "cycles", "x"),
-        EventRequest("other", None, "o", "o"),
-    ]
-    found = by_event(parse_readings(text, "t"), wanted)
+    rows = ("10 cycles 0 100 10 10 counted", "20 cycles 0 NA 10 0 never_ran",
+            "30 cycles 0 50 10 5 multiplexed")  # fmt: skip
+    found = by_event(readings(*rows), [CYCLES, EventRequest("other", None, "o", "o")])
     cycles = found["cycles"]
     assert (cycles.count, cycles.enabled_ns, cycles.running_ns) == (150, 30, 15)
     assert (cycles.state, cycles.end_ns) == ("multiplexed", 30)

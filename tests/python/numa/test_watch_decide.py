@@ -150,10 +150,8 @@ def test_before_a_page_that_may_be_hot_is_moved_more_windows_tell() -> None:
     windows = conjugate_gradient(process, 0)
     # Only one node in the older half: that several use it all the time is not proven.
     windows.sort(key=lambda each: each.node)
-    few = [
-        replace(each, at_s=at) for at, each in enumerate((windows[0], *windows[:2], *windows[2::2]))
-    ]
-    result = verdict(process, few)
+    chosen = (windows[0], *windows[:2], *windows[2::2])
+    result = verdict(process, [replace(each, at_s=at) for at, each in enumerate(chosen)])
     assert result.enough
     assert result.figures.hot_pages == 0
     assert kinds(result) == []
@@ -226,33 +224,23 @@ def test_chance_is_no_reason_to_split(rounds: int) -> None:
     assert evidence.lar_split().value == pytest.approx(0.25, abs=0.08)
 
 
-def test_too_few_accesses_decide_nothing() -> None:
+def test_what_is_not_enough_decides_nothing() -> None:
     process = ua()
+    windows = blocks(process, 0)
     few = [process.window(0, i % NODES, np.array([i, i + 1])) for i in range(8)]
-    result = verdict(process, few, before=5)
-    assert not result.enough
-    assert kinds(result) == []
-    assert result.reasons == ("16 accesses seen, 200 are needed",)
-
-
-def test_too_few_windows_decide_nothing() -> None:
-    process = ua()
-    result = verdict(process, blocks(process, 0)[:3], before=5)
-    assert result.reasons == ("3 windows seen, 4 are needed",)
-
-
-def test_a_node_without_a_window_is_waited_for() -> None:
-    process = ua()
-    windows = [w for w in blocks(process, 0) if w.node != 2]
-    assert verdict(process, windows, before=5).reasons == ("no window yet of a thread on node 2",)
+    for seen, reason in (
+        (few, "16 accesses seen, 200 are needed"),
+        (windows[:3], "3 windows seen, 4 are needed"),
+        ([w for w in windows if w.node != 2], "no window yet of a thread on node 2"),
+    ):
+        result = verdict(process, seen, before=5)
+        assert (result.enough, kinds(result), result.reasons) == (False, [], (reason,))
 
 
 def test_a_slow_rate_is_no_reason_to_act() -> None:
     process = ua()
-    result = verdict(process, blocks(process, 0), before=5, maptu=14.0)
-    assert kinds(result) == []
-    result = verdict(process, blocks(process, 0), before=5, maptu=89.0)
-    assert "split" not in kinds(result)
+    assert kinds(verdict(process, blocks(process, 0), before=5, maptu=14.0)) == []
+    assert "split" not in kinds(verdict(process, blocks(process, 0), before=5, maptu=89.0))
     assert kinds(verdict(process, blocks(process, 0), before=5, maptu=90.0))[-1] == "split"
 
 

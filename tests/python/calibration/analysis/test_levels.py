@@ -11,7 +11,7 @@ from builders.samples import BASE, curve, step_at, table
 from builders.synthetic import Outcome, draw_machine, measure_twice
 from builders.tree import there
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels, settle, ways
-from tlbcost.calibration.analysis.samples import Curve, find_steps, is_steep, read_samples
+from tlbcost.calibration.analysis.samples import Curve, read_samples
 from tlbcost.common.bootstrap import median, ratio
 from tlbcost.common.formats import Table
 from tlbcost.common.units import Interval
@@ -52,37 +52,9 @@ def steps(*levels: tuple[int, float], noise: float = 0.05, seed: int = 1) -> Cur
     return Curve(lines, true + random.normal(0, noise, (10, len(lines))))
 
 
-def test_a_curve_without_steps_has_none() -> None:
-    assert find_steps(steps()) == []
-
-
-def test_both_steps_of_a_curve_are_found() -> None:
-    found = find_steps(steps((64, 2.0), (1500, 20.0)))
-    assert [step is not None and round(step.high_ns) for step in found] == [2, 20]
-    for step, end in zip(found, (64, 1500), strict=True):
-        assert step is not None
-        assert step.at.low <= end <= step.at.high
-
-
-def test_a_slope_is_no_step() -> None:
-    lines = np.geomspace(16, 520, 11)
-    random = np.random.default_rng(1)
-    slope = Curve(lines, np.log(lines / 16) * 3 + random.normal(0, 0.2, (12, 11)))
-    sharp = Curve(lines, np.where(lines > 64, 8.0, 0.0) + random.normal(0, 0.2, (12, 11)))
-    for shape, expected in ((slope, False), (sharp, True)):
-        (step,) = find_steps(shape, most=1)
-        assert step is not None
-        assert is_steep(shape, step) == expected
-
-
 def knee(entries: float) -> Knee:
     interval = Interval(entries, 0.97 * entries, 1.03 * entries)
     return Knee("dtlb_entries", 4096, "tlb", "spread", "serial", interval)
-
-
-def test_a_knee_is_confirmed_where_it_is_found_again() -> None:
-    verdict = confirm(knee(66), steps((64, 2.0)))
-    assert there(verdict.entries).value == pytest.approx(65, rel=0.1)
 
 
 @pytest.mark.parametrize(
