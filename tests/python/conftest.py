@@ -30,7 +30,13 @@ settings.load_profile("steady")
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate is the model's unless a test asks for more: measuring takes seconds."""
     monkeypatch.setenv("TLBCOST_MEASURE", "no")
-    # Nor do the defaults count of who runs the tests.
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a machine that has no file yet."""
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

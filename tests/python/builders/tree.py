@@ -41,6 +41,21 @@ def script(folder: Path, text: str, name: str = "program") -> Path:
     return path
 
 
+def put(root: Path, path: str, text: str) -> None:
+    """A file of the machine below this folder."""
+    file = root / path.lstrip("/")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def put_caches(root: Path, *caches: tuple[str, str, str]) -> None:
+    """Of CPU 0: level, type and size of each."""
+    for i, cache in enumerate(caches):
+        known = zip(("level", "type", "size", "shared_cpu_list"), (*cache, "0"), strict=True)
+        for name, text in known:
+            put(root, f"sys/devices/system/cpu/cpu0/cache/index{i}/{name}", f"{text}\n")
+
+
 def printed(show: Callable[..., object], *shown: object, **options: object) -> str:
     """What a function that prints to a file prints."""
     file = io.StringIO()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from builders.tree import TREE, fails, there
+from builders.tree import TREE, fails, put, there
 from tlbcost.calibration import calibrator
 from tlbcost.calibration.calibrator import Load, load_of, our_turn, run_calibrator, wait_for_quiet
 from tlbcost.common import formats
@@ -227,8 +227,7 @@ class Kernel:
 
     def __init__(self, root: Path, running: Sequence[int], stolen: Sequence[int]) -> None:
         self.now = 0.0
-        self._folder = root / "proc"
-        self._folder.mkdir()
+        self._root = root
         self._running = list(running)
         self._stolen = list(stolen)
         self._ticks = 1000
@@ -244,11 +243,10 @@ class Kernel:
         running = self._running[min(int(self.now), len(self._running) - 1)]
         stolen = self._stolen[min(int(self.now), len(self._stolen) - 1)]
         self._stolen_ticks += stolen
-        text = f"3.00 2.00 1.00 {running + 1}/120 4711\n"
-        (self._folder / "loadavg").write_text(text, encoding="ascii")
+        put(self._root, "proc/loadavg", f"3.00 2.00 1.00 {running + 1}/120 4711\n")
         idle = self._ticks - self._stolen_ticks
         text = f"cpu  0 0 0 {idle} 0 0 0 {self._stolen_ticks} 0 0\ncpu0 0\n"
-        (self._folder / "stat").write_text(text, encoding="ascii")
+        put(self._root, "proc/stat", text)
 
 
 def waited(
@@ -284,9 +282,7 @@ def test_it_waits_no_longer_than_asked(tmp_path: Path, monkeypatch: pytest.Monke
     assert 20 <= took <= 21
 
 
-def test_a_kernel_that_tells_nothing_is_quiet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+@pytest.mark.usefixtures("root")
+def test_a_kernel_that_tells_nothing_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrator.time, "sleep", lambda _: None)
     assert wait_for_quiet(20, lambda _: None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from builders.tree import put_caches
 from tlbcost.calibration.records import (
     Calibration,
     Cost,
@@ -95,22 +95,12 @@ def test_a_machine_that_nobody_knows() -> None:
     assert reported_figures(calibration(machine=other, cpuid={})) == ()
 
 
-def index(root: Path, name: str, level: str, kind: str, size: str) -> None:
-    folder = root / "sys/devices/system/cpu/cpu0/cache" / name
-    folder.mkdir(parents=True)
-    for file, text in (("level", level), ("type", kind), ("size", size)):
-        (folder / file).write_text(f"{text}\n")
-
-
-def test_caches_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_caches_of_sysfs(root: Path) -> None:
     assert sysfs_caches() == ()
-    index(tmp_path, "index0", "1", "Data", "48K")
-    index(tmp_path, "index1", "1", "Instruction", "32K")
-    index(tmp_path, "index2", "2", "Unified", "2M")
-    index(tmp_path, "index3", "3", "Unified", "garbage")
-    index(tmp_path, "index4", "", "Unified", "1K")
-    index(tmp_path, "index5", "3", "Odd", "0K")
+    put_caches(
+        root, ("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2M"),
+        ("3", "Unified", "garbage"), ("", "Unified", "1K"), ("3", "Odd", "0K"),
+    )  # fmt: skip
     assert sysfs_caches() == (
         ReportedCache(1, "data", 48 << 10),
         ReportedCache(1, "instruction", 32 << 10),

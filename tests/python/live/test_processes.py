@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders.memory import REACHES, Proc, mapping, rollup
-from builders.tree import there
+from builders.tree import put, there
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -22,9 +22,8 @@ ALL = Unlimited()
 
 
 @pytest.fixture
-def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    return Proc(tmp_path)
+def proc(root: Path) -> Proc:
+    return Proc(root)
 
 
 def refreshed(found: Processes) -> dict[int, SeenProcess]:
@@ -231,44 +230,35 @@ def test_anything_is_read(text: bytes, proportional: bool) -> None:
         assert 0 <= found.huge_bytes <= found.memory_bytes
 
 
-@pytest.fixture
-def host_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    (tmp_path / "proc" / "self").mkdir(parents=True)
-    return tmp_path / "proc"
-
-
-def test_figures_and_the_rate_of_fallbacks(host_proc: Path) -> None:
+def test_figures_and_the_rate_of_fallbacks(root: Path) -> None:
     meminfo = "MemTotal: 1000 kB\nAnonHugePages: 4 kB\nShmemHugePages: 8 kB\n"
-    (host_proc / "meminfo").write_text(meminfo)
-    (host_proc / "vmstat").write_text("thp_fault_fallback 10\n")
+    put(root, "proc/meminfo", meminfo)
+    put(root, "proc/vmstat", "thp_fault_fallback 10\n")
     reader = HostReader()
     first = reader.read()
     assert (first.memory_bytes, first.thp_bytes) == (1000 << 10, 12 << 10)
     assert first.available_bytes is first.fallback_rate is None
-    (host_proc / "vmstat").write_text("thp_fault_fallback 30\n")
+    put(root, "proc/vmstat", "thp_fault_fallback 30\n")
     assert there(reader.read().fallback_rate) > 0
 
 
-def test_nothing_is_known(host_proc: Path) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("root")
+def test_nothing_is_known() -> None:
     host = HostReader().read()
     assert host.memory_bytes is host.thp_bytes is host.thp_mode is host.fallback_rate is None
     assert host.pools == ()
 
 
 @pytest.mark.parametrize(
-    ("options", "root", "hides"),
+    ("options", "init", "hides"),
     [(["rw,hidepid=2"], False, True), (["rw,hidepid=invisible,gid=7"], False, True),
      (["rw,hidepid=2"], True, False), (["rw,hidepid=1"], False, False),
      (["rw,hidepid=2", "rw"], False, False), (["rw", "rw,hidepid=4"], False, True),
      ([], False, False)],
 )  # fmt: skip
-def test_hidden_processes(host_proc: Path, options: list[str], root: bool, hides: bool) -> None:
+def test_hidden_processes(root: Path, options: list[str], init: bool, hides: bool) -> None:
     lines = [f"22 1 0:20 / /proc rw,nosuid - proc proc {each}\n" for each in options]
-    (host_proc / "self" / "mountinfo").write_text(
-        "20 1 0:9 / / rw - ext4 /dev/x rw\n" + "".join(lines)
-    )
-    if root:
-        (host_proc / "1").mkdir()
-        (host_proc / "1" / "stat").write_text("1 (init) S\n")
+    put(root, "proc/self/mountinfo", "20 1 0:9 / / rw - ext4 /dev/x rw\n" + "".join(lines))
+    if init:
+        put(root, "proc/1/stat", "1 (init) S\n")
     assert hides_processes() is hides

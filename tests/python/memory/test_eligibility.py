@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import pytest
 from builders.answer import GEOMETRY, MACHINE
 from builders.memory import HUGE, MOUNTS, SETTINGS, SIZE, START, backed
-from builders.tree import printed, there, valid
+from builders.tree import printed, put, there, valid
 from tlbcost.common.document import to_json
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import Area, reach_ratio, reaches_of
@@ -128,14 +129,9 @@ def test_mounts_are_found_by_device_and_else_by_path() -> None:
     assert huge_pages.holding((), "/dev/shm/x", (0, 23)) is None
 
 
-def test_garbage_in_mountinfo_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path / "proc" / "self"  # type: ignore[operator]
-    folder.mkdir(parents=True)
+def test_garbage_in_mountinfo_is_passed_over(root: Path) -> None:
     line = r"25 24 0:23 / /a\040b rw - tmpfs tmpfs rw,huge=within_size"
-    (folder / "mountinfo").write_text(f"x\n1 2 3\n{line}\n- - -\n", encoding="utf-8")
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    put(root, "proc/self/mountinfo", f"x\n1 2 3\n{line}\n- - -\n")
     [mount] = huge_pages.mounted()
     assert (mount.folder, mount.huge) == ("/a b", "within_size")
     # Nothing else is there: nothing is made up.

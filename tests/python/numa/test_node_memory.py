@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders.tree import MACHINES, there
+from builders.tree import MACHINES, put, put_caches, there
 from tlbcost.numa import node_memory
 from tlbcost.numa.node_memory import NodeMemory, PlacementSampler, look, page_nodes, parse, together
 from tlbcost.numa.placement import cache_sizes, choose_nodes, machine_nodes, parse_count
@@ -82,12 +82,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_process_is_looked_at_on_a_made_up_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]
+    root: Path, monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    folder = tmp_path / "proc" / str(sleeper.pid)
-    folder.mkdir(parents=True)
-    (folder / "numa_maps").write_text("7f00 default anon=9 N0=4 N3=5 kernelpagesize_kB=4\n")
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    maps = "7f00 default anon=9 N0=4 N3=5 kernelpagesize_kB=4\n"
+    put(root, f"proc/{sleeper.pid}/numa_maps", maps)
     monkeypatch.setattr(
         node_memory, "page_nodes", lambda _pid, at: [3 if i % 2 else None for i, _ in enumerate(at)]
     )
@@ -133,15 +131,10 @@ def test_nodes_of_the_machine_are_those_with_cpus() -> None:
     assert choose_nodes(8).source == "asked"
 
 
-def test_one_node_stands_for_the_slides_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_one_node_stands_for_the_slides_machine(root: Path) -> None:
     assert machine_nodes() == []
     assert (choose_nodes(None).count, choose_nodes(None).source) == (4, "assumed")
-    node = tmp_path / "sys/devices/system/node/node0"
-    node.mkdir(parents=True)
-    (node / "cpulist").write_text("0-1\n")
+    put(root, "sys/devices/system/node/node0/cpulist", "0-1\n")
     assert machine_nodes() == [0]
     assert choose_nodes(None).sentence == "assumed: this machine has one"
 
@@ -152,22 +145,11 @@ def test_caches_are_shared_by_the_cpus_that_the_kernel_lists() -> None:
     assert cache_sizes() == (512 << 10, 5118 * 1024 // 4, "of this machine")
 
 
-def test_the_share_of_a_guest_s_l3_is_assumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_the_share_of_a_guest_s_l3_is_assumed(root: Path) -> None:
     assert cache_sizes()[2].startswith("assumed")
-    for index, level, size in ((2, "2", "2048K"), (3, "3", "300M")):
-        folder = tmp_path / f"sys/devices/system/cpu/cpu0/cache/index{index}"
-        folder.mkdir(parents=True)
-        for name, text in (
-            ("level", level), ("size", size), ("type", "Unified"), ("shared_cpu_list", "0"),
-        ):  # fmt: skip
-            (folder / name).write_text(f"{text}\n")
+    put_caches(root, ("2", "Unified", "2048K"), ("3", "Unified", "300M"))
     assert cache_sizes() == (2 << 20, 300 << 20, "of this machine")
-    hypervisor = tmp_path / "sys/hypervisor/type"
-    hypervisor.parent.mkdir(parents=True)
-    hypervisor.write_text("kvm\n")
+    put(root, "sys/hypervisor/type", "kvm\n")
     l2, l3, source = cache_sizes()
     assert (l2, l3) == (2 << 20, 2 << 20)
     assert "assumed" in source

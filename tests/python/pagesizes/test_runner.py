@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders.page_times import BASE, GIGANTIC, HUGE, pattern
+from builders.tree import put
 from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -47,15 +48,17 @@ class Fake:
         return Outcome()
 
 
+@pytest.fixture(autouse=True)
+def many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
+
+
 def runner(lacking: set[int]) -> tuple[Runner, Fake]:
     fake = Fake(lacking)
     return Runner(fake, None, lambda _: None, 1000), fake  # type: ignore[arg-type]
 
 
-def test_sizes_take_turns_and_begin_with_another_one_each_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
+def test_sizes_take_turns_and_begin_with_another_one_each_round() -> None:
     made, fake = runner(set())
     found = made.run([pattern(9)], [BASE, HUGE, GIGANTIC], 3)
     order = [size for _, size in fake.ran]
@@ -66,8 +69,7 @@ def test_sizes_take_turns_and_begin_with_another_one_each_round(
     assert not made.shortages
 
 
-def test_a_size_that_fails_is_not_tried_again_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
+def test_a_size_that_fails_is_not_tried_again_and_says_why() -> None:
     made, fake = runner({2 << 20})
     found = made.run([pattern(9)], [BASE, HUGE], 3)
     assert [run.page_size_bytes for run in found] == [4096] * 3
@@ -111,7 +113,6 @@ def test_other_failures_of_the_program_are_no_lack(monkeypatch: pytest.MonkeyPat
 def test_the_time_limit_leaves_whole_rounds(
     monkeypatch: pytest.MonkeyPatch, most: int, rounds: int | None
 ) -> None:
-    monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
     monkeypatch.setattr(TimeLimitPassed, "passed", False)
     made, fake = runner(set())
     fake.most = most
@@ -123,18 +124,15 @@ def test_the_time_limit_leaves_whole_rounds(
     assert [run.time.round for run in found] == [n for n in range(rounds) for _ in range(3)]
 
 
-def test_sizes_that_a_kernel_has_or_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+def test_sizes_that_a_kernel_has_or_lacks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlbcost.system.hints.is_root", lambda: False)
-    thp = tmp_path / "sys/kernel/mm/transparent_hugepage"
-    pool = tmp_path / "sys/kernel/mm/hugepages/hugepages-1048576kB"
-    for folder in (thp / "hugepages-64kB", thp / "hugepages-2048kB", pool):
-        folder.mkdir(parents=True)
+    thp = "sys/kernel/mm/transparent_hugepage"
+    pool = "sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages"
     for size in (64, 2048):
-        (thp / f"hugepages-{size}kB/enabled").write_text("always inherit madvise [never]\n")
-    (thp / "enabled").write_text("always [madvise] never\n")
-    (thp / "hpage_pmd_size").write_text("2097152\n")
-    (pool / "free_hugepages").write_text("0\n")
+        put(root, f"{thp}/hugepages-{size}kB/enabled", "always inherit madvise [never]\n")
+    put(root, f"{thp}/enabled", "always [madvise] never\n")
+    put(root, f"{thp}/hpage_pmd_size", "2097152\n")
+    put(root, pool, "0\n")
     assert supply_of(4096, 4096) == BASE
     assert supply_of(2 << 20, 4096) == PageSupply(2 << 20, "transparent")
     for size, reason in (
@@ -146,9 +144,9 @@ def test_sizes_that_a_kernel_has_or_lacks(tmp_path: Path, monkeypatch: pytest.Mo
         assert isinstance(found, Shortage)
         assert found.reason.startswith(reason)
         assert found.hint
-    (pool / "free_hugepages").write_text("3\n")
+    put(root, pool, "3\n")
     assert supply_of(GIB, 4096) == GIGANTIC
-    (thp / "enabled").write_text("always madvise [never]\n")
+    put(root, f"{thp}/enabled", "always madvise [never]\n")
     assert isinstance(supply_of(2 << 20, 4096), Shortage)
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from builders.tree import put
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import Settings, system_settings
@@ -18,19 +19,11 @@ POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 DEAD = journal.Owner(2**22 + 1, 1, "tlbcost trial")
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    put(tmp_path, "/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n")
-    put(tmp_path, THP, "madvise")
-    pool(tmp_path, "/sys/kernel/mm/hugepages", 5)
-    return tmp_path
-
-
-def put(root: Path, path: str, text: str) -> None:
-    file = root / path[1:]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+@pytest.fixture(autouse=True)
+def _settings(root: Path) -> None:
+    put(root, "/proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n")
+    put(root, THP, "madvise")
+    pool(root, "/sys/kernel/mm/hugepages", 5)
 
 
 def get(root: Path, path: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from builders.tree import put
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import system_settings
@@ -38,9 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _made_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLBCOST_ROOT", str(root))
     for path, text in ((THP, "always"), (POOL, "21")):
-        file = root / path[1:]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        put(root, path, text)
     (root / "run/tlbcost").mkdir(parents=True, exist_ok=True)
     for left in (root / "run/tlbcost").iterdir():
         if left.name != "private":
@@ -247,9 +246,7 @@ def test_another_user_can_neither_lock_nor_read_and_waits_for_a_change(
         root = Path(name)
         root.chmod(0o755)
         monkeypatch.setenv("TLBCOST_ROOT", name)
-        file = root / THP[1:]
-        file.parent.mkdir(parents=True)
-        file.write_text("always", encoding="utf-8")
+        put(root, THP, "always")
         with system_settings(lambda _: None) as found:
             found.write(THP, "never")
             with as_nobody():

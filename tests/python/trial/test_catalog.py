@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builders.tree import fails
+from builders.tree import fails, put
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.measured.catalog import auto, named
 from tlbcost.measured.method import base_environment
@@ -41,7 +41,6 @@ class System:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._root = root
         self._patch = monkeypatch
-        monkeypatch.setenv("TLBCOST_ROOT", str(root))
         self.file("/proc/meminfo", "Hugepagesize:    2048 kB\n")
         self.thp("madvise")
         self.file(f"{THP}/hpage_pmd_size", str(2 * MIB))
@@ -50,9 +49,7 @@ class System:
         monkeypatch.setattr(thp_program, "is_here", lambda: True)
 
     def file(self, path: str, text: str) -> None:
-        target = Path(f"{self._root}{path}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(f"{text}\n", encoding="utf-8")
+        put(self._root, path, f"{text}\n")
 
     def thp(self, mode: str) -> None:
         modes = " ".join(f"[{m}]" if m == mode else m for m in ("always", "madvise", "never"))
@@ -71,8 +68,8 @@ class System:
 
 
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
-    return System(tmp_path, monkeypatch)
+def system(root: Path, monkeypatch: pytest.MonkeyPatch) -> System:
+    return System(root, monkeypatch)
 
 
 def refused(name: str) -> TlbcostError:
