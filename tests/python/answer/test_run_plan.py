@@ -31,7 +31,7 @@ COUNTS = {"cycles": 1_000_000, ACTIVE[0]: 200_000, ACTIVE[1]: 50_000, ACTIVE[2]:
 Says = Callable[..., None]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
     """What the made-up counters say; the other programs are the real ones."""
     plan = tmp_path / "fake.json"
@@ -65,7 +65,6 @@ def report(folder: Path, *options: str, program: str | Sequence[str] = "true") -
     return valid(file.read_text(encoding="utf-8"), "estimate")
 
 
-@pytest.mark.usefixtures("says")
 def test_counters_answer_where_the_time_limit_stops_the_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +81,6 @@ def test_counters_answer_where_the_time_limit_stops_the_simulation(
     assert any(note in text for text in found["notes"])
 
 
-@pytest.mark.usefixtures("says")
 def test_counters_give_the_estimate(tmp_path: Path) -> None:
     found = report(tmp_path, "--backend", "pmu")
     assert found["backend"] == "pmu"
@@ -97,7 +95,6 @@ def test_counters_give_the_estimate(tmp_path: Path) -> None:
     assert {count["run"] for count in counters["counts"]} == {0, 1, 2}
 
 
-@pytest.mark.usefixtures("says")
 def test_both_are_compared(tmp_path: Path) -> None:
     found = report(tmp_path, "--backend", "both", "--runs", "1")
     assert found["backend"] == "both"
@@ -106,13 +103,11 @@ def test_both_are_compared(tmp_path: Path) -> None:
     assert "compared" in (tmp_path / "text").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("says")
 def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "find_pmu", lambda: Found("counts", "opened"))
     assert report(tmp_path, "--runs", "1")["backend"] == "pmu"
 
 
-@pytest.mark.usefixtures("says")
 def test_auto_simulates_where_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,13 +160,11 @@ def test_a_missing_event_is_reported(tmp_path: Path, says: Says) -> None:
     assert counters["translation_fraction"]["value"] == pytest.approx(0.26)
 
 
-@pytest.mark.usefixtures("says")
 def test_a_program_that_fails_gives_its_code(tmp_path: Path) -> None:
     with fails("exited with 1", 1):
         report(tmp_path, "--backend", "pmu", program="false")
 
 
-@pytest.mark.usefixtures("says")
 def test_a_cpu_without_a_table_counts_generic_events_and_has_no_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,9 +190,8 @@ time.sleep(1.5)
 
 
 @pytest.fixture
-def sampling(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+def sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's page faults, which it samples anywhere, stand in for misses."""
-    assert says is not None
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")
     faults = tuple(select(generic_pmu(), ["page_faults"]))

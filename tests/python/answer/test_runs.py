@@ -23,21 +23,32 @@ from tlbcost.simulator.memory_tables import WindowPlan
 from tlbcost.simulator.run import Simulation
 
 CALIBRATION = GOLDEN / "calibration.tsv"
+IN_VALGRIND = EstimateRequest(("true",), backend="sim", engine="valgrind")
 
 
-def set_up(monkeypatch: pytest.MonkeyPatch, core: Core | None) -> record.RunPlan:
-    """What is decided before a program runs, where a calibration gives this core."""
+def plan_by(
+    monkeypatch: pytest.MonkeyPatch,
+    core: Core | None,
+    request: EstimateRequest = IN_VALGRIND,
+    why: str | None = None,
+) -> record.RunPlan:
+    """What is decided before a program runs, where a calibration gives this core.
+
+    Copies can be followed, but for `why`.
+    """
     monkeypatch.setattr(record, "find_valgrind", lambda: Path("/v"))
     monkeypatch.setattr(record, "core_for", lambda *_: core)
-    request = EstimateRequest(("true",), backend="sim", engine="valgrind", calibration=CALIBRATION)
-    return record.plan_runs(request, MACHINE, Path("/bin/true"))
+    monkeypatch.setattr(record, "unavailable", lambda: why)
+    path = None if request.pid is not None else Path("/bin/true")
+    return record.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
 
 
 MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
 
 
 def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = set_up(monkeypatch, MODELLED)
+    assert plan_by(monkeypatch, None).no_core == "the calibration has no costs of loads"
+    found = plan_by(monkeypatch, MODELLED)
     assert found.core == MODELLED
     assert found.no_core is None
     assert MODELLED.notes[0] in found.notes
@@ -54,7 +65,7 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
         return Simulation((process(),), native, ())
 
     monkeypatch.setattr(runs, "simulate", simulate)
-    plan = set_up(monkeypatch, MODELLED)
+    plan = plan_by(monkeypatch, MODELLED)
     with launcher_of(None) as launcher:
         request = EstimateRequest(("app",), engine="valgrind")
         runs._simulate(request, plan, launcher, [native], plan.core)
@@ -63,34 +74,19 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
     assert asked == [(WindowPlan(period=468_750, most=64), "width=6"), (None, None)]
 
 
-def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set_up(monkeypatch, None).no_core == "the calibration has no costs of loads"
-
-
-def plan_by(
-    monkeypatch: pytest.MonkeyPatch, request: EstimateRequest, core: Core | None, why: str | None
-) -> record.RunPlan:
-    """The plan where copies can be followed, but for `why`."""
-    monkeypatch.setattr(record, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(record, "core_for", lambda *_: core)
-    monkeypatch.setattr(record, "unavailable", lambda: why)
-    path = None if request.pid is not None else Path("/bin/true")
-    return record.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
-
-
 def test_copies_are_what_simulates(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = EstimateRequest(("true",), backend="sim")
-    found = plan_by(monkeypatch, asked, MODELLED, None)
+    found = plan_by(monkeypatch, MODELLED, asked)
     assert found.valgrind is None
     copies = there(found.copies)
     assert (copies.overhead, copies.copies) == (0.05, None)
     asked = replace(asked, engine="copies", copies=7)
-    found = plan_by(monkeypatch, asked, MODELLED, None)
+    found = plan_by(monkeypatch, MODELLED, asked)
     assert there(found.copies).copies == 7
     assert capsys.readouterr().err == ""
-    found = plan_by(monkeypatch, replace(asked, engine="valgrind"), MODELLED, "not built")
+    found = plan_by(monkeypatch, MODELLED, replace(asked, engine="valgrind"), "not built")
     assert (found.valgrind, found.copies) == (Path("/v"), None)
     assert capsys.readouterr().err == ""
 
@@ -107,7 +103,7 @@ def test_without_copies_valgrind_simulates_and_the_reason_is_reported(
     words: str,
 ) -> None:
     asked = EstimateRequest(("true",), backend="sim")
-    found = plan_by(monkeypatch, asked, core, why)
+    found = plan_by(monkeypatch, core, asked, why)
     assert (found.valgrind, found.copies) == (Path("/v"), None)
     assert f"simulated by Valgrind, not in copies: {words}" in capsys.readouterr().err
     refused = {
@@ -116,7 +112,7 @@ def test_without_copies_valgrind_simulates_and_the_reason_is_reported(
     }
     for start, request in refused.items():
         with fails(f"{start}: {words}", 4) as error:
-            plan_by(monkeypatch, request, core, why)
+            plan_by(monkeypatch, core, request, why)
         assert error.value.hint
 
 
@@ -146,33 +142,28 @@ def test_calls_of_a_server_are_recorded(
     assert words[words.index("--record") + 1] == recorded
 
 
-@pytest.mark.parametrize(("wall_s", "until"), [(10, "24"), (60, "72")])
-def test_copies_of_a_run_have_a_time_limit(tmp_path: Path, wall_s: int, until: str) -> None:
+def copied(folder: Path, request: EstimateRequest, ns: int) -> tuple[object, Sequence[str]]:
+    """What comes of measuring a program that takes so long, and the words of the one tool."""
     tools: list[Sequence[str]] = []
 
     def execute(*_: object, tool: Sequence[str], **__: object) -> Outcome:
         tools.append(tool)
         return Outcome(None, "", None, 0, None, None)
 
-    run = Run(wall_s * 10**9, wall_s * 10**9, 0, 100, 0, 1 << 20)
-    first = Outcome(run, "", 0, 0, None, None)
-    launcher = cast(Launcher, SimpleNamespace(folder=tmp_path, execute=execute))
-    found = runs.measure_program(asked(5), launcher, Path("/bin/true"), [first], (), None)[0]
-    assert "the run that copies were made of" in str(found)
+    first = Outcome(Run(ns, ns, 0, 100, 0, 1 << 20), "", 0, 0, None, None)
+    launcher = cast(Launcher, SimpleNamespace(folder=folder, execute=execute))
+    found = runs.measure_program(request, launcher, Path("/bin/true"), [first], (), None)[0]
     [words] = tools
+    return found, words
+
+
+@pytest.mark.parametrize(("wall_s", "until"), [(10, "24"), (60, "72")])
+def test_copies_of_a_run_have_a_time_limit(tmp_path: Path, wall_s: int, until: str) -> None:
+    found, words = copied(tmp_path, asked(5), wall_s * 10**9)
+    assert "the run that copies were made of" in str(found)
     assert words[words.index("--until-seconds") + 1] == until
 
 
 def test_text_is_measured_in_copies_however_short_the_program(tmp_path: Path) -> None:
-    tools: list[Sequence[str]] = []
-
-    def execute(*_: object, tool: Sequence[str], **__: object) -> Outcome:
-        tools.append(tool)
-        return Outcome(None, "", None, 0, None, None)
-
-    first = Outcome(Run(10**8, 10**8, 0, 100, 0, 1 << 20), "", 0, 0, None, None)
-    launcher = cast(Launcher, SimpleNamespace(folder=tmp_path, execute=execute))
-    request = EstimateRequest(argv=("true",), measured=True, also=("text", "shared memory"))
-    runs.measure_program(request, launcher, Path("/bin/true"), [first], (), None)
-    [words] = tools
-    assert {"--arms", "--text", "--shared"} <= set(words)
+    request = replace(asked(), also=("text", "shared memory"))
+    assert {"--arms", "--text", "--shared"} <= set(copied(tmp_path, request, 10**8)[1])

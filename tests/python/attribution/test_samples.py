@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from tlbcost.memory import smaps
 from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
 from tlbcost.report.regions import print_sampled
 from tlbcost.run.launch import Launcher
-from tlbcost.run.stdin import ProgramInput
 from tlbcost.symbols.resolver import source_lines
 from tlbcost.system.huge_pages import FileSystem, HugeSettings
 
@@ -212,29 +209,22 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-@contextlib.contextmanager
-def launcher(folder: Path) -> Iterator[Launcher]:
-    with contextlib.closing(ProgramInput()) as stdin:
-        yield Launcher(folder, stdin)
-
-
-def sampled_run(folder: Path, monkeypatch: pytest.MonkeyPatch, *argv: str) -> Sampled:
+def sampled_run(launcher: Launcher, monkeypatch: pytest.MonkeyPatch, *argv: str) -> Sampled:
     """The run with samples after a first one, as an estimate does it."""
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")
     monkeypatch.setattr(samples, "addressed", lambda pmu: pmu.events)
-    with launcher(folder) as own:
-        before = own.execute(argv, discard=True)
-        found = sample_misses(own, argv, Path(argv[0]), FAULTS, before)
+    before = launcher.execute(argv, discard=True)
+    found = sample_misses(launcher, argv, Path(argv[0]), FAULTS, before)
     if found.hits is None and "perf" in str(found.why_not):
         pytest.skip(str(found.why_not))
     return found
 
 
 def test_a_real_recording_blames_the_memory_and_the_function(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Path
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
-    run = sampled_run(tmp_path, monkeypatch, str(places), "file", "900", str(tmp_path / "mapped"))
+    run = sampled_run(launcher, monkeypatch, str(places), "file", "900", str(tmp_path / "mapped"))
     assert run.why_not is None
     found, _ = attribute_samples(run, interval(0.2), (), SETTINGS)
     assert found is not None
@@ -264,18 +254,17 @@ def test_lines_need_debug_information_and_addr2line(
 
 
 def test_a_program_that_ends_otherwise_is_not_blamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = f"test ! -e {tmp_path}/done && touch {tmp_path}/done"
-    run = sampled_run(tmp_path, monkeypatch, "/bin/sh", "-c", once)
+    run = sampled_run(launcher, monkeypatch, "/bin/sh", "-c", once)
     assert run.hits is None
     assert run.why_not == "/bin/sh gave 1 in the run with samples, and 0 before"
 
 
-def test_a_cpu_without_such_an_event_runs_nothing(tmp_path: Path) -> None:
-    with launcher(tmp_path) as own:
-        before = own.execute(["/bin/true"], discard=True)
-        run = sample_misses(own, ["/bin/true"], Path("/bin/true"), generic_pmu(), before)
-        assert own.runs == 1
+def test_a_cpu_without_such_an_event_runs_nothing(launcher: Launcher) -> None:
+    before = launcher.execute(["/bin/true"], discard=True)
+    run = sample_misses(launcher, ["/bin/true"], Path("/bin/true"), generic_pmu(), before)
+    assert launcher.runs == 1
     assert run.hits is None
     assert "no event whose samples hold addresses" in str(run.why_not)

@@ -45,7 +45,8 @@ class Host:
         return {check.name: check for check in examine().checks}
 
 
-def made_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     """Skylake with everything in place, seen by a user with sudo on a system with apt."""
     for name in ("bin", "lib", "libexec", "cache"):
         (tmp_path / name).mkdir()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from tlbcost.common import progress as module
 from tlbcost.common.progress import Progress, RunProgress, duration, say, so_far
@@ -10,141 +12,133 @@ from tlbcost.common.progress import Progress, RunProgress, duration, say, so_far
 ERASE = "\r\033[K"
 
 
+@dataclass
+class Screen:
+    """What is shown, and the time."""
+
+    capsys: pytest.CaptureFixture[str]
+    now: float = 100.0
+
+    def text(self) -> str:
+        return self.capsys.readouterr().err
+
+    def shown(self) -> str:
+        return self.text().removeprefix(ERASE)
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [100.0]
-    monkeypatch.setattr("tlbcost.common.progress.time.monotonic", lambda: now[0])
+def file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Screen:
+    screen = Screen(capsys)
+    monkeypatch.setattr("tlbcost.common.progress.time.monotonic", lambda: screen.now)
     monkeypatch.setattr(module, "_STDERR", module._Stderr())
-    return now
+    return screen
 
 
 @pytest.fixture
-def terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def terminal(file: Screen, monkeypatch: pytest.MonkeyPatch) -> Screen:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(module._Stderr, "is_terminal", lambda _: True)
-    return clock
+    return file
 
 
-def shown(capsys: pytest.CaptureFixture[str]) -> str:
-    return capsys.readouterr().err.removeprefix(ERASE)
-
-
-def test_the_bar_and_the_time_left(
-    terminal: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_bar_and_the_time_left(terminal: Screen) -> None:
     progress = Progress("calibration")
     progress.calibrating(0)
-    assert shown(capsys) == "tlbcost: calibrating [>                   ] 0 %"
-    terminal[0] += 5
+    assert terminal.shown() == "tlbcost: calibrating [>                   ] 0 %"
+    terminal.now += 5
     progress.calibrating(50)
-    assert shown(capsys) == "tlbcost: calibrating [==========>         ] 50 %, 5 s left"
-    terminal[0] += 5
+    assert terminal.shown() == "tlbcost: calibrating [==========>         ] 50 %, 5 s left"
+    terminal.now += 5
     progress.calibrating(100)
-    assert shown(capsys) == "tlbcost: calibrating [====================] 100 %, 0 s left"
+    assert terminal.shown() == "tlbcost: calibrating [====================] 100 %, 0 s left"
 
 
-def test_what_was_done_before_the_first_word_does_not_count(
-    terminal: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_done_before_the_first_word_does_not_count(terminal: Screen) -> None:
     progress = Progress("calibration")
     progress.calibrating(40)
-    terminal[0] += 2
+    terminal.now += 2
     progress.calibrating(60)
-    assert shown(capsys).endswith("60 %, 4 s left")
+    assert terminal.shown().endswith("60 %, 4 s left")
 
 
-def test_a_second_calibration_begins_anew(
-    terminal: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_calibration_begins_anew(terminal: Screen) -> None:
     progress = Progress("calibration")
     progress.calibrating(90)
-    terminal[0] += 60
+    terminal.now += 60
     progress.calibrating(10)
-    assert shown(capsys).endswith("10 %")
-    terminal[0] += 1
+    assert terminal.shown().endswith("10 %")
+    terminal.now += 1
     progress.calibrating(20)
-    assert shown(capsys).endswith("20 %, 8 s left")
+    assert terminal.shown().endswith("20 %, 8 s left")
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_message_clears_the_line_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_clears_the_line_and_stays(terminal: Screen) -> None:
     with Progress("calibration") as progress:
         progress.calibrating(1)
         say("measuring again")
-    assert capsys.readouterr().err.endswith(f"{ERASE}tlbcost: measuring again\n")
+    assert terminal.text().endswith(f"{ERASE}tlbcost: measuring again\n")
 
 
-@pytest.mark.usefixtures("terminal")
-def test_the_line_fits_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_line_fits_the_terminal(terminal: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_columns", lambda: 30)
     Progress("calibration").calibrating(1)
-    assert len(shown(capsys)) == 29
+    assert len(terminal.shown()) == 29
 
 
-def test_a_line_a_minute_where_stderr_is_no_terminal(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_a_minute_where_stderr_is_no_terminal(file: Screen) -> None:
     progress = Progress("calibration")
     for second in range(119):
-        clock[0] = 100 + second
+        file.now = 100 + second
         progress.calibrating(second // 2)
-    lines = capsys.readouterr().err.splitlines()
+    lines = file.text().splitlines()
     assert lines == ["tlbcost: calibrating [======>             ] 30 %, 2 min left"]
 
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_no_escape_sequence_on_a_terminal_that_knows_none(
-    term: str,
-    terminal: list[float],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    term: str, terminal: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", term)
     with Progress("calibration") as progress:
         progress.calibrating(1)
-        terminal[0] += 61
+        terminal.now += 61
         progress.calibrating(2)
-    assert capsys.readouterr().err == "tlbcost: calibrating [>                   ] 2 %\n"
+    assert terminal.text() == "tlbcost: calibrating [>                   ] 2 %\n"
 
 
-def test_quiet_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_says_nothing(file: Screen) -> None:
     module.be_quiet()
-    clock[0] += 61
+    file.now += 61
     Progress("calibration").calibrating(2)
     say("measuring again")
-    assert capsys.readouterr().err == ""
+    assert file.text() == ""
 
 
-def test_the_time_left_of_runs_is_from_those_before(
-    terminal: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_time_left_of_runs_is_from_those_before(terminal: Screen) -> None:
     with RunProgress("3 native runs", 3) as runs:
         with runs.run(own_output=True) as tick:
             # The terminal is the program's.
             assert tick is None
-            terminal[0] += 10
+            terminal.now += 10
         with runs.run() as tick:
             assert tick is not None
             tick(4)
-            assert shown(capsys) == "tlbcost: 3 native runs: run 2 of 3, about 16 s left"
+            assert terminal.shown() == "tlbcost: 3 native runs: run 2 of 3, about 16 s left"
             tick(25)
-            assert shown(capsys) == ("tlbcost: 3 native runs: run 2 of 3, longer than those before")
+            assert terminal.shown() == (
+                "tlbcost: 3 native runs: run 2 of 3, longer than those before"
+            )
     assert so_far() == "finished: 3 native runs"
 
 
-def test_the_simulation_says_what_is_usual(
-    terminal: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_simulation_says_what_is_usual(terminal: Screen) -> None:
     # One second of CPU time in 3 s: sleeping is not slowed down.
     tick = Progress("simulation").simulating(1_000_000_000, 3_000_000_000)
     tick(5)
-    assert shown(capsys) == "tlbcost: simulating: 5 s so far, usually 12 s to 27 s"
-    assert terminal
+    assert terminal.shown() == "tlbcost: simulating: 5 s so far, usually 12 s to 27 s"
 
 
-@pytest.mark.usefixtures("clock")
+@pytest.mark.usefixtures("file")
 def test_what_was_under_way_is_known() -> None:
     def stop() -> None:
         with Progress("calibration"):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -16,6 +15,8 @@ from tlbcost.run import launch
 from tlbcost.run.launch import Launcher, native_runs
 from tlbcost.run.outcome import Outcome
 
+pytestmark = needs_launcher
+
 
 def sh(launcher: Launcher, text: str, n: int = 1, *, ignore_failure: bool = False) -> list[Outcome]:
     return native_runs(
@@ -23,7 +24,6 @@ def sh(launcher: Launcher, text: str, n: int = 1, *, ignore_failure: bool = Fals
     )
 
 
-@needs_launcher
 def test_runs_are_measured(launcher: Launcher) -> None:
     outcomes = sh(launcher, "exit 0", 2)
     assert [outcome.code for outcome in outcomes] == [0, 0]
@@ -34,14 +34,12 @@ def test_runs_are_measured(launcher: Launcher) -> None:
         assert not outcome.failed
 
 
-@needs_launcher
 def test_only_the_first_run_is_heard(launcher: Launcher, capfd: pytest.CaptureFixture[str]) -> None:
     sh(launcher, "echo out; echo err >&2", 3)
     heard = capfd.readouterr()
     assert (heard.out, heard.err) == ("out\n", "err\n")
 
 
-@needs_launcher
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [("exit 7", 7, "exited with 7"), ("kill -SEGV $$", 139, "killed by SIGSEGV")],
@@ -51,13 +49,11 @@ def test_failures_refuse_the_estimate(launcher: Launcher, text: str, code: int, 
         sh(launcher, text, 3)
 
 
-@needs_launcher
 def test_failures_can_be_ignored(launcher: Launcher) -> None:
     outcomes = sh(launcher, "exit 7", 2, ignore_failure=True)
     assert [outcome.code for outcome in outcomes] == [7, 7]
 
 
-@needs_launcher
 def test_what_cannot_be_repeated_is_reported(launcher: Launcher, tmp_path: Path) -> None:
     text = f"mkdir {tmp_path}/made"
     with pytest.raises(TlbcostError, match=r"cannot be repeated.*File exists") as error:
@@ -67,21 +63,18 @@ def test_what_cannot_be_repeated_is_reported(launcher: Launcher, tmp_path: Path)
     assert len(sh(launcher, text, 3)) == 3
 
 
-@needs_launcher
 def test_a_failing_preparation_is_our_failure(launcher: Launcher) -> None:
     launcher.prepare = "exit 4"
     with fails("prepare a run failed: exit code 4", 125):
         sh(launcher, "true")
 
 
-@needs_launcher
 def test_a_full_disk_is_our_failure(launcher: Launcher) -> None:
     launcher.folder = launcher.folder / "not-there"
     with fails("cannot time the program", 125):
         sh(launcher, "true")
 
 
-@needs_launcher
 def test_ticks_come_while_a_program_runs(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +85,6 @@ def test_ticks_come_while_a_program_runs(
     assert ticks == sorted(ticks)
 
 
-@needs_launcher
 @pytest.mark.parametrize(("long_s", "n"), [(0.1, 1), (3600.0, 2)])
 def test_a_long_run_is_the_only_one(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch, long_s: float, n: int
@@ -107,7 +99,6 @@ def test_a_long_run_is_the_only_one(
 
 
 @pytest.mark.long
-@needs_launcher
 @pytest.mark.usefixtures("leaves_nothing")
 def test_an_exception_ends_the_whole_family(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -127,7 +118,6 @@ def test_an_exception_ends_the_whole_family(
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
 
 
-@needs_launcher
 def test_a_run_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     def start() -> None:
         words = [paths.libexec("tlbcost-run"), "--output", tmp_path / "run", "--"]
@@ -142,11 +132,3 @@ def test_a_run_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     thread.join()
     with runs[0]:
         assert runs[0].wait() == 7
-
-
-def test_a_memory_limit_is_named() -> None:
-    killed = Outcome(None, "", 400 << 20, None, signal.SIGKILL, None)
-    assert killed.describe() == "was killed at its memory limit (400 MiB, cgroup)"
-    assert killed.code == 137
-    other = Outcome(None, "", None, None, signal.SIGKILL, None)
-    assert other.describe() == "was killed by SIGKILL"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import platform
+import signal
 import struct
 from pathlib import Path
 
@@ -90,6 +91,14 @@ def test_why_exec_failed(tmp_path: Path, text: str, error: int, why: str, code: 
     assert why in f"{found} {found.hint}"
     assert found.exit_code == code
     assert found.hint
+
+
+def test_a_memory_limit_is_named() -> None:
+    killed = Outcome(None, "", 400 << 20, None, signal.SIGKILL, None)
+    assert killed.describe() == "was killed at its memory limit (400 MiB, cgroup)"
+    assert killed.code == 137
+    other = Outcome(None, "", None, None, signal.SIGKILL, None)
+    assert other.describe() == "was killed by SIGKILL"
 
 
 WHOLE = Outcome(Run(9000, 800, 70, 60, 5, 4096, 3), "", None, 0, None, None)

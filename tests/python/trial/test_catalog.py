@@ -67,7 +67,7 @@ class System:
         self._patch.setattr(hints, "is_root", lambda: root)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def system(root: Path, monkeypatch: pytest.MonkeyPatch) -> System:
     return System(root, monkeypatch)
 
@@ -98,7 +98,6 @@ def test_malloc_is_asked_by_its_tunable(system: System) -> None:
     "name", ["", "glibc", "glibc-thp=2", "mthp-", "mthp-3k", "mthp-64kk", "allocator=",
              "allocator=/no/such.so", "glibc-hugetlb=-2M", "glibc-hugetlb=3M", "hugectl --shn"]
 )  # fmt: skip
-@pytest.mark.usefixtures("system")
 def test_what_is_no_method_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hugectl")
     assert refused(name).exit_code == USAGE
@@ -132,7 +131,6 @@ def test_hugectl_heap_gets_the_tunable_where_its_hook_is_gone(
     assert named("hugectl --heap").environment == {}
 
 
-@pytest.mark.usefixtures("system")
 def test_hugectl_reaches_what_its_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hugectl")
     shared = named("hugectl:--shm")
@@ -142,7 +140,6 @@ def test_hugectl_reaches_what_its_options_say(monkeypatch: pytest.MonkeyPatch) -
     assert named("hugectl --heap --bss").reach == "all"
 
 
-@pytest.mark.usefixtures("system")
 def test_a_pool_is_reserved_for_the_peak_and_a_spare() -> None:
     settings = FakeSettings()
     named("glibc-hugetlb").prepare(settings, RUN)  # type: ignore[arg-type]
@@ -231,7 +228,6 @@ def test_a_switch_of_the_environment_is_a_method(system: System) -> None:
     assert named("env:A=1").settings == ()
 
 
-@pytest.mark.usefixtures("system")
 def test_lists_in_the_environment_keep_what_they_hold() -> None:
     java = named("env:JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages")
     assert java.environment_of({"JAVA_TOOL_OPTIONS": "-Xmx1g"}) == {
@@ -252,7 +248,6 @@ def test_base_runs_ask_for_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(notes) == 3
 
 
-@pytest.mark.usefixtures("system")
 def test_huge_runs_keep_other_tunables_and_libraries(tmp_path: Path) -> None:
     tunables = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=1"
     base = {"GLIBC_TUNABLES": tunables, "LD_PRELOAD": "/a.so", "HOME": "/h"}
