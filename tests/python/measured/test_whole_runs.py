@@ -7,7 +7,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,15 +46,36 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> list[Method]:
     return found
 
 
-@pytest.fixture
-def in_turns(monkeypatch: pytest.MonkeyPatch) -> Callable[[Times], None]:
-    def pretend(times: Times) -> None:
+@dataclass
+class Pairs:
+    """Pairs of runs, which take what is pretended."""
+
+    launcher: Launcher
+    patch: pytest.MonkeyPatch
+
+    def take(self, times: Times) -> None:
         def run(_: Launcher, ways: Sequence[Way], *__: object) -> tuple[Outcome, ...]:
             return tuple(took(times(way)) for way in ways)
 
-        monkeypatch.setattr(whole_runs, "run_in_turns", run)
+        self.patch.setattr(whole_runs, "run_in_turns", run)
 
-    return pretend
+    def measure(self, budget_s: float | None = 60) -> MeasuredGain | str:
+        words, path = ("program",), Path("/program")
+        asked = whole_runs.PairsRequest(self.launcher, words, path, FIRST, (), budget_s)
+        return whole_runs.measure_runs(asked)[0]
+
+    def measured(self, budget_s: float | None = 60) -> MeasuredGain:
+        found = self.measure(budget_s)
+        assert isinstance(found, MeasuredGain)
+        return found
+
+
+@pytest.fixture
+def pairs(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Pairs:
+    """On huge pages they take a tenth less, unless a test has it otherwise."""
+    made = Pairs(launcher, monkeypatch)
+    made.take(lambda way: 900_000_000 if on_huge(way) else 10**9)
+    return made
 
 
 def took(user_ns: int) -> Outcome:
@@ -62,47 +83,33 @@ def took(user_ns: int) -> Outcome:
     return replace(FIRST, run=replace(FIRST.run, user_ns=user_ns))
 
 
-def measure(launcher: Launcher, budget_s: float | None = 60) -> MeasuredGain | str:
-    asked = whole_runs.PairsRequest(launcher, ("program",), Path("/program"), FIRST, (), budget_s)
-    return whole_runs.measure_runs(asked)[0]
-
-
-def measured(launcher: Launcher, budget_s: float | None = 60) -> MeasuredGain:
-    found = measure(launcher, budget_s)
-    assert isinstance(found, MeasuredGain)
-    return found
-
-
 def on_huge(way: Way) -> bool:
     return way.transparent is True
 
 
-def test_who_begins_does_not_matter(launcher: Launcher, in_turns: Callable[[Times], None]) -> None:
-    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
-    found = measured(launcher)
+def noisy(way: Way, noise: Iterator[int]) -> int:
+    return 900_000_000 + next(noise) if on_huge(way) else 10**9
+
+
+def test_who_begins_does_not_matter(pairs: Pairs) -> None:
+    found = pairs.measured()
     assert (found.source, found.method) == ("runs in turns", METHOD.name)
     assert found.total_fraction.value == pytest.approx(0.1)
     assert found.more_pairs is None
     assert found.rounds == 2
 
 
-def test_a_busy_machine_widens_the_interval_and_pairs_go_on(
-    launcher: Launcher, in_turns: Callable[[Times], None]
-) -> None:
+def test_a_busy_machine_widens_the_interval_and_pairs_go_on(pairs: Pairs) -> None:
     noise = itertools.cycle([0, 150_000_000, 60_000_000])
-    in_turns(lambda way: 900_000_000 + next(noise) if on_huge(way) else 10**9)
-    found = measured(launcher)
-    assert found.rounds == 30
-    short = measured(launcher, budget_s=0)
+    pairs.take(lambda way: noisy(way, noise))
+    assert pairs.measured().rounds == 30
+    short = pairs.measured(budget_s=0)
     assert short.rounds == 2
     assert short.total_fraction.low < 0.02 < short.total_fraction.high
     assert short.more_pairs is not None
 
 
-def test_next_to_other_load_more_pairs_are_taken(
-    launcher: Launcher, in_turns: Callable[[Times], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
+def test_next_to_other_load_more_pairs_are_taken(pairs: Pairs) -> None:
     seconds = itertools.count(0, 10)
 
     def ticks(others: float) -> list[int]:
@@ -113,32 +120,28 @@ def test_next_to_other_load_more_pairs_are_taken(
 
     rounds = {}
     for others in (0.15, 0.25):
-        monkeypatch.setattr(whole_runs, "cpu_ticks", lambda others=others: ticks(others))
-        rounds[others] = measured(launcher).rounds
+        pairs.patch.setattr(whole_runs, "cpu_ticks", lambda others=others: ticks(others))
+        rounds[others] = pairs.measured().rounds
     assert rounds == {0.15: 2, 0.25: 5}
 
 
 @pytest.mark.parametrize(("budget_s", "next_to_load"), [(None, 11), (60, 6)])
 def test_next_to_other_load_the_usual_budget_is_twice_as_long(
-    budget_s: float | None,
-    next_to_load: int,
-    launcher: Launcher,
-    in_turns: Callable[[Times], None],
-    monkeypatch: pytest.MonkeyPatch,
+    budget_s: float | None, next_to_load: int, pairs: Pairs
 ) -> None:
     noise = itertools.cycle([0, 150_000_000, 60_000_000])
-    in_turns(lambda way: 900_000_000 + next(noise) if on_huge(way) else 10**9)
+    pairs.take(lambda way: noisy(way, noise))
     clock = SimpleNamespace(monotonic=itertools.count(0, 4).__next__, process_time_ns=lambda: 0)
-    monkeypatch.setattr(whole_runs, "time", clock)
+    pairs.patch.setattr(whole_runs, "time", clock)
     rounds = []
     for others in (0.0, 0.5):
-        monkeypatch.setattr(whole_runs, "_others", lambda *_, others=others: others)
-        rounds.append(measured(launcher, budget_s).rounds)
+        pairs.patch.setattr(whole_runs, "_others", lambda *_, others=others: others)
+        rounds.append(pairs.measured(budget_s).rounds)
     assert rounds == [6, next_to_load]
 
 
 def test_runs_that_spoil_each_other_come_one_by_one(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pairs: Pairs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def together(*_: object) -> tuple[Outcome, ...]:
         raise NotTogetherError("it writes to /a/file")
@@ -146,9 +149,9 @@ def test_runs_that_spoil_each_other_come_one_by_one(
     def execute(self: Launcher, *_: object, **__: object) -> Outcome:
         return took(900_000_000 if self.transparent else 10**9)
 
-    monkeypatch.setattr(whole_runs, "run_in_turns", together)
-    monkeypatch.setattr(Launcher, "execute", execute)
-    found = measured(launcher)
+    pairs.patch.setattr(whole_runs, "run_in_turns", together)
+    pairs.patch.setattr(Launcher, "execute", execute)
+    found = pairs.measured()
     assert found.source == "runs one by one"
     assert found.total_fraction.value == pytest.approx(0.1)
     assert capsys.readouterr().err.count("it writes to /a/file") == 1
@@ -159,19 +162,13 @@ def seen(huge_bytes: int) -> PeakMemory:
     return PeakMemory(100 * MIB, huge_bytes, 0, 0, 0, None, (part,), 3)
 
 
-def test_a_method_that_reaches_too_little_gives_way(
-    launcher: Launcher,
-    methods: list[Method],
-    monkeypatch: pytest.MonkeyPatch,
-    in_turns: Callable[[Times], None],
-) -> None:
+def test_a_method_that_reaches_too_little_gives_way(pairs: Pairs, methods: list[Method]) -> None:
     methods.append(OTHER)
-    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
     looks: Iterator[PeakMemory] = itertools.chain(
         [seen(0), seen(10 * MIB)], itertools.cycle([seen(0), seen(90 * MIB)])
     )
-    monkeypatch.setattr(PeakSampler, "stop", lambda _: next(looks))
-    found = measured(launcher)
+    pairs.patch.setattr(PeakSampler, "stop", lambda _: next(looks))
+    found = pairs.measured()
     assert found.method == "thp"
     assert found.huge_part == pytest.approx(0.9)
     [other] = found.others
@@ -179,78 +176,63 @@ def test_a_method_that_reaches_too_little_gives_way(
     assert "90 MiB of the 100 MiB" in (other.why_not or "")
 
 
-def test_huge_pages_for_a_part_of_the_memory_are_better_than_no_answer(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, in_turns: Callable[[Times], None]
-) -> None:
-    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
+def test_huge_pages_for_a_part_of_the_memory_are_better_than_no_answer(pairs: Pairs) -> None:
     for part, answered in ((45, True), (5, False)):
         looks = itertools.cycle([seen(0), seen(part * MIB)])
-        monkeypatch.setattr(PeakSampler, "stop", lambda _, looks=looks: next(looks))
-        found = measure(launcher)
+        pairs.patch.setattr(PeakSampler, "stop", lambda _, looks=looks: next(looks))
+        found = pairs.measure()
         assert isinstance(found, MeasuredGain) == answered
         if isinstance(found, MeasuredGain):
             assert found.huge_part == pytest.approx(0.45)
             assert found.rounds >= 2
 
 
-def test_a_program_that_undoes_the_refusal_has_no_run_on_base_pages(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, in_turns: Callable[[Times], None]
-) -> None:
-    in_turns(lambda _: 10**9)
-    monkeypatch.setattr(PeakSampler, "stop", lambda _: seen(90 * MIB))
-    assert "huge pages, too" in str(measure(launcher))
+def test_a_program_that_undoes_the_refusal_has_no_run_on_base_pages(pairs: Pairs) -> None:
+    pairs.patch.setattr(PeakSampler, "stop", lambda _: seen(90 * MIB))
+    assert "huge pages, too" in str(pairs.measure())
 
 
 def test_a_method_that_loses_gives_way_and_the_best_answers(
-    launcher: Launcher, methods: list[Method], in_turns: Callable[[Times], None]
+    pairs: Pairs, methods: list[Method]
 ) -> None:
     methods.append(OTHER)
 
-    def time(other_ns: int) -> Times:
-        def of(way: Way) -> int:
-            if not on_huge(way):
-                return 10**9
-            return 1_300_000_000 if "SWITCH" in (way.environment or {}) else other_ns
+    def time(way: Way, other_ns: int) -> int:
+        if not on_huge(way):
+            return 10**9
+        return 1_300_000_000 if "SWITCH" in (way.environment or {}) else other_ns
 
-        return of
-
-    in_turns(time(900_000_000))
-    better = measured(launcher)
+    pairs.take(lambda way: time(way, 900_000_000))
+    better = pairs.measured()
     assert better.method == "thp"
     [other] = better.others
     assert other.total_fraction is not None
     assert other.total_fraction.value == pytest.approx(-0.3)
-    in_turns(time(1_500_000_000))
-    worse = measured(launcher)
+    pairs.take(lambda way: time(way, 1_500_000_000))
+    worse = pairs.measured()
     assert worse.method == METHOD.name
     assert worse.total_fraction.high < 0
 
 
-def test_ctrl_c_ends_with_what_is_known(
-    launcher: Launcher, in_turns: Callable[[Times], None]
-) -> None:
-    runs = itertools.count()
+def test_ctrl_c_ends_with_what_is_known(pairs: Pairs) -> None:
     noise = itertools.cycle([0, 150_000_000, 60_000_000])
 
-    def time(after: int, number: int = signal.SIGINT) -> Times:
-        def of(way: Way) -> int:
+    def stop(after: int, number: int) -> None:
+        runs = itertools.count()
+
+        def time(way: Way) -> int:
             if next(runs) == after:
                 raise Stopped(number)
-            return 900_000_000 + next(noise) if on_huge(way) else 10**9
+            return noisy(way, noise)
 
-        return of
+        pairs.take(time)
 
-    in_turns(time(2))
-    with pytest.raises(Stopped):
-        measure(launcher)
-    runs = itertools.count()
-    in_turns(time(8, signal.SIGTERM))
-    with pytest.raises(Stopped):
-        measure(launcher)
-    runs = itertools.count()
-    in_turns(time(8))
-    found = measured(launcher)
-    assert found.rounds == 4
+    for after, number in ((2, signal.SIGINT), (8, signal.SIGTERM)):
+        stop(after, number)
+        with pytest.raises(Stopped):
+            pairs.measure()
+    stop(8, signal.SIGINT)
+    assert pairs.measured().rounds == 4
 
 
 KILLED = replace(FIRST, exit_code=None, signal=signal.SIGKILL, memory_limit_bytes=64 * MIB)
@@ -264,18 +246,14 @@ KILLED = replace(FIRST, exit_code=None, signal=signal.SIGKILL, memory_limit_byte
     ],
 )
 def test_a_program_that_fails_on_huge_pages_is_not_measured(
-    launcher: Launcher,
-    monkeypatch: pytest.MonkeyPatch,
-    failed: Outcome,
-    words: str,
-    over_limit: bool,
+    pairs: Pairs, failed: Outcome, words: str, over_limit: bool
 ) -> None:
     def execute(self: Launcher, *_: object, **__: object) -> Outcome:
         return failed if self.transparent else FIRST
 
-    monkeypatch.setattr(Launcher, "execute", execute)
-    monkeypatch.setattr(whole_runs, "run_in_turns", lambda *_: (FIRST, failed))
-    found = measure(launcher)
+    pairs.patch.setattr(Launcher, "execute", execute)
+    pairs.patch.setattr(whole_runs, "run_in_turns", lambda *_: (FIRST, failed))
+    found = pairs.measure()
     assert isinstance(found, str)
     assert words in found
     assert isinstance(found, OverLimit) == over_limit

@@ -197,15 +197,10 @@ def test_a_miss_costs_563_cycles() -> None:
     # It prints ~563, and continues with that.
     assert int(cycles.value) == 563
     assert cycles.value == pytest.approx(563.77, abs=0.005)
-
-
-def test_a_listing_alone_has_no_cost() -> None:
+    # A listing alone has no cost.
     assert formula_values(PPC970.formulas, listing("dtlb"))["walk_cycles"] is None
 
 
-def test_stream_spends_17_84_percent() -> None:
+def test_stream_spends_17_84_percent_and_on_huge_pages_nothing() -> None:
     assert 100 * share("base") == pytest.approx(17.84, abs=0.005)
-
-
-def test_stream_on_huge_pages_spends_nothing() -> None:
     assert share("huge") == 0

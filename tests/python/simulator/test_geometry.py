@@ -90,12 +90,6 @@ def test_fully_associative_stays_so_when_the_size_differs() -> None:
     assert geometry.base.stlb == TlbLevel(3072, 24)
 
 
-def test_a_quantity_that_was_not_obtained_is_not_used() -> None:
-    assert geometry_for(calibration(SKYLAKE, dtlb_4=None), SKYLAKE, M2) == geometry_for(
-        None, SKYLAKE, M2
-    )
-
-
 def test_a_level_that_holds_no_huge_pages() -> None:
     geometry = geometry_for(None, SANDY_BRIDGE, M2)
     assert geometry.base.stlb == TlbLevel(512, 4)
@@ -141,9 +135,7 @@ def test_other_page_sizes() -> None:
     assert geometry.huge.stlb == TlbLevel(1280, 5)
     assert ("dtlb", 65536) in geometry.sources
     assert ("stlb", 512 << 20) in geometry.sources
-
-
-def test_a_page_size_that_nobody_lists_is_assumed() -> None:
+    # One that nobody lists is assumed.
     assert geometry_for(None, SKYLAKE, 32 << 20).huge.stlb == TlbLevel(1536, 12)
 
 
@@ -155,9 +147,11 @@ def test_huge_pages_in_pieces() -> None:
     assert len(geometry.sources) == 6
 
 
-@pytest.mark.parametrize("entry", [None, M2])
-def test_huge_pages_whole(entry: int | None) -> None:
-    made = calibration(SKYLAKE, **{"tlb-entry_2048": entry})
+@pytest.mark.parametrize(
+    "figures", [{"dtlb_4": None}, {"tlb-entry_2048": None}, {"tlb-entry_2048": M2}]
+)
+def test_what_was_not_obtained_or_is_whole_changes_nothing(figures: dict[str, int | None]) -> None:
+    made = calibration(SKYLAKE, **figures)
     assert geometry_for(made, SKYLAKE, M2) == geometry_for(None, SKYLAKE, M2)
 
 
