@@ -205,12 +205,7 @@ def killed() -> dict[str, Any]:
             # The hot page, again.
             collapse(program.pid, low, HUGE)
         print(Path("/tmp/killed").read_text(), flush=True)
-        return {
-            "killed": True,
-            "awaited": awaited,
-            "switched": switched,
-            "left": JOURNAL.exists(),
-        }
+        return {"killed": True, "awaited": awaited, "switched": switched, "left": JOURNAL.exists()}
 
 
 def wait_for_switch(program: Program) -> bool:

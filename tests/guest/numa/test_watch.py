@@ -187,10 +187,7 @@ def test_a_process_may_become_another_one_in_the_middle(
     if event == "exit":
         assert not each["alive"]
         assert each["done_regions"] == (1 if name == "split" else 4)
-        assert each["failed"] in (
-            "the process has ended",
-            "pages cannot be moved: No such process",
-        )
+        assert each["failed"] in ("the process has ended", "pages cannot be moved: No such process")
         return
     assert each["alive"]
     assert each["failed"] is None

@@ -31,10 +31,7 @@ def test_what_asks_by_itself_and_what_forbids_it(
      ("aarch64", None, False)],
 )  # fmt: skip
 def test_which_glibc_asks_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-    architecture: str,
-    version: tuple[int, int] | None,
-    asks: bool,
+    monkeypatch: pytest.MonkeyPatch, architecture: str, version: tuple[int, int] | None, asks: bool
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: architecture)
     monkeypatch.setattr(machine, "glibc_version", lambda: version)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.answer import BASE, HUGE, MACHINE, RUN, killed, process
+from builders.answer import BASE, HUGE, RUN, killed, process
+from builders.calibration import of_this_machine
 from builders.tree import fails
-from tlbcost.calibration.records import Calibration, Cost, page_costs
+from tlbcost.calibration.records import page_costs
 from tlbcost.common import formats
 from tlbcost.common.formats import Cell, format_table
 from tlbcost.simulator.counts import Side, Touched, footprint_pages, splintered, total_counts
@@ -48,13 +49,11 @@ def test_windows_are_read(tmp_path: Path) -> None:
 
 def test_short_images_have_no_windows_and_cut_windows_may_have_no_cycle(tmp_path: Path) -> None:
     assert read_windows(tmp_path) == ()
-    for rows, cut in (
-        ([], ()),
-        ([ROWS[0], (2, 9_000_000, 1, 0, 0)], (Window(1, 0, 0, 9_000_000),)),
-    ):
+    cut = [ROWS[0], (2, 9_000_000, 1, 0, 0)]
+    for rows, windows in (([], ()), (cut, (Window(1, 0, 0, 9_000_000),))):
         put(tmp_path, text(rows=rows, references=3000))
         (image,) = read_windows(tmp_path)
-        assert (image.references, image.windows[1:]) == (3000, cut)
+        assert (image.references, image.windows[1:]) == (3000, windows)
         assert bool(image.windows) == bool(rows)
 
 
@@ -117,10 +116,6 @@ def test_the_plan_is_of_the_median_run() -> None:
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
 
 
-def calibration(*costs: Cost) -> Calibration:
-    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, costs)
-
-
 def test_totals_leave_out_processes_without_counts() -> None:
     assert total_counts([process(1000), killed(), process(500)]) == total_counts(
         [process(500), process(1000)]
@@ -133,7 +128,7 @@ def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() ->
     assert split.counts is not None
     for side in SIDES:
         assert split.counts[HUGE, side] == split.counts[BASE, side]
-    costs = page_costs(calibration(), HUGE, BASE, 8192)
+    costs = page_costs(of_this_machine(), HUGE, BASE, 8192)
     assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
     gone = killed()
     assert splintered(gone, BASE, HUGE) is gone
