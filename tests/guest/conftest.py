@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from machine import BUILD, HERE, QEMU, Results, boot, contents
+from machine import BUILD, HERE, QEMU, Results, boot, contents, skipped
 
 PROGRAMS = ("libexec/tlbcost-count", "libexec/tlbcost-run",
             "tests/visit", "workloads/cold")  # fmt: skip
@@ -17,8 +17,7 @@ def ask(name: str, processor: list[str]) -> Results:
     if shutil.which(QEMU) is None:
         pytest.skip(f"no {QEMU} (scripts/install-deps --all)")
     if not list((BUILD / "guest/linux").glob("vmlinux-*")):
-        why = BUILD / "guest/why"
-        pytest.skip(" ".join(why.read_text().split()) if why.is_file() else "type: make guest")
+        pytest.skip(skipped(BUILD / "guest/why", "make guest"))
     programs = [BUILD / "riscv64" / program for program in PROGRAMS]
     if not all(program.is_file() for program in programs):
         pytest.skip("no programs for riscv64 (make guest; it needs riscv64-linux-gnu-gcc)")

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from machine import BUILD, Member, archive
+from machine import BUILD, Member, archive, run, skipped
 
 HERE = Path(__file__).resolve().parent / "numa"
 QEMU = "qemu-system-x86_64"
@@ -35,8 +35,7 @@ def why_not() -> str | None:
     if shutil.which(QEMU) is None:
         return f"no {QEMU} (scripts/install-deps --all)"
     if not (FOLDER / "vmlinuz").is_file():
-        why = FOLDER / "why"
-        return " ".join(why.read_text().split()) if why.is_file() else "type: make guest-numa"
+        return skipped(FOLDER / "why", "make guest-numa")
     missing = [name for name in PROGRAMS if not (BUILD / name).is_file()]
     return f"build/{missing[0]} is not built" if missing else None
 
@@ -88,20 +87,7 @@ def results() -> dict[str, Any]:
         files[f"/modules/{module.name}"] = Member(module.read_bytes())
     initrd, console = FOLDER / "initrd", FOLDER / "console"
     initrd.write_bytes(archive(files))
-    console.unlink(missing_ok=True)
-    try:
-        done = subprocess.run(
-            command(initrd, console),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        said = f"exit code {done.returncode}: {done.stderr}"
-    except subprocess.TimeoutExpired:
-        said = f"did not end within {TIMEOUT_S} s"
-    text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
+    text, said = run(command(initrd, console), console, TIMEOUT_S)
     assert "@@results\n" in text, f"{said}\n{text[-4000:]}"
     packed = text.split("@@results\n", 1)[1].split("@@packed", 1)[0]
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))

@@ -101,6 +101,26 @@ def contents(steps: Path, programs: Sequence[Path]) -> dict[str, Member]:
     return files
 
 
+def run(command: Sequence[str], console: Path, timeout_s: int) -> tuple[str, str]:
+    """What the machine showed until it had switched itself off, and how that ended."""
+    console.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s,
+            check=False,
+        )  # fmt: skip
+        said = f"exit code {done.returncode}: {done.stderr}"
+    except subprocess.TimeoutExpired:
+        said = f"did not end within {timeout_s} s"
+    text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
+    return text, said
+
+
+def skipped(why: Path, how: str) -> str:
+    """Why there is no machine: what its making wrote, or how it is made."""
+    return " ".join(why.read_text().split()) if why.is_file() else f"type: {how}"
+
+
 def boot(
     name: str,
     processor: Sequence[str],
@@ -121,19 +141,7 @@ def boot(
     command += ["-serial", f"file:{console}", "-kernel", str(emulator.kernel)]
     command += ["-initrd", str(folder / "initrd")]
     command += ["-append", f"console={emulator.console} panic=-1 quiet"]
-    try:
-        done = subprocess.run(
-            [*command, *processor],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=emulator.timeout_s,
-            check=False,
-        )
-        said = f"exit code {done.returncode}: {done.stderr}"
-    except subprocess.TimeoutExpired:
-        said = f"did not end within {emulator.timeout_s} s"
-    text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
+    text, said = run([*command, *processor], console, emulator.timeout_s)
     assert f"\n{RESULTS_END}\n" in text, f"{emulator.qemu} {said}\n{text[-4000:]}"
     before, packed = text.split(f"{RESULTS_BEGIN}\n", 1)
     return Results(unpack(packed.split(f"{RESULTS_END}\n", 1)[0]), before)

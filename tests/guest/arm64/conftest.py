@@ -12,7 +12,7 @@ from pathlib import Path
 
 import arm64
 import pytest
-from machine import Results, boot
+from machine import Results, boot, skipped
 
 # All steps take half an hour: make check-arm64.
 LONG = "TLBCOST_CHECK_ARM64" in os.environ
@@ -27,10 +27,7 @@ def ask(name: str, kernel: str, steps: Sequence[str], processor: list[str]) -> R
     if shutil.which(arm64.QEMU) is None:
         pytest.skip(f"no {arm64.QEMU} (scripts/install-deps --all)")
     if not (arm64.GUEST / kernel).is_file() or not (arm64.GUEST / "python").is_dir():
-        why = arm64.GUEST / "why"
-        pytest.skip(
-            " ".join(why.read_text().split()) if why.is_file() else "type: make check-arm64"
-        )
+        pytest.skip(skipped(arm64.GUEST / "why", "make check-arm64"))
     if not all((arm64.BUILT / program).is_file() for program in PROGRAMS):
         pytest.skip("no programs for arm64 (make arm64; it needs aarch64-linux-gnu-gcc)")
     skip_newer_library()

@@ -143,11 +143,3 @@ def test_root_follows_no_link_of_another_user(
         write(link)
     assert victim.read_text() == "root's"
     assert list(open_folder.iterdir()) == [link]
-
-
-def test_ones_own_link_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    (tmp_path / "target").write_text("before")
-    write_file(tmp_path / "link", TEXT)
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_text() == TEXT

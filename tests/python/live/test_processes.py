@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from builders.memory import REACHES, Proc, mapping, rollup
-from builders.tree import put, there
+from builders.tree import fails, put, there
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.live.document import HostReader, hides_processes, rows_of
 from tlbcost.live.processes import Processes, SeenProcess, Unlimited, pages_of, rolled_up
 from tlbcost.memory import smaps
@@ -126,9 +126,8 @@ def test_a_proc_that_refuses_everything_of_others(
 
 def test_a_kernel_without_smaps(proc: Proc) -> None:
     (proc.folder / "self" / "smaps").unlink()
-    with pytest.raises(TlbcostError, match="does not report the pages") as caught:
+    with fails("does not report the pages", CANNOT_MEASURE):
         Processes(grouped=False)
-    assert caught.value.exit_code == CANNOT_MEASURE
 
 
 def test_the_rollup_is_read_and_smaps_for_what_is_eligible(proc: Proc) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.tree import there
+from builders.tree import fails, there
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.formats import Cell, format_table
@@ -251,9 +251,8 @@ def test_an_image_that_did_not_finish_is_left_out(tmp_path: Path) -> None:
 
 def test_pages_that_were_not_all_noted_are_no_result(tmp_path: Path) -> None:
     write(tmp_path, [], [], state="failed")
-    with pytest.raises(TlbcostError, match="could not note all its pages") as raised:
+    with fails("could not note all its pages", TOOL_FAILED):
         read_placements(tmp_path)
-    assert raised.value.exit_code == TOOL_FAILED
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from builders.page_times import BASE, GIGANTIC, HUGE, pattern
-from builders.tree import put
+from builders.tree import fails, put
 from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import TimeLimitPassed
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.formats import format_table
 from tlbcost.pagesizes.published import GIB
 from tlbcost.pagesizes.runner import PageSupply, Runner, Shortage, read_run, supply_of
@@ -104,9 +104,8 @@ def test_other_failures_of_the_program_are_no_lack(monkeypatch: pytest.MonkeyPat
         return outcome
 
     monkeypatch.setattr(fake, "execute", killed)
-    with pytest.raises(TlbcostError, match="0 of 4096 bytes") as raised:
+    with fails("0 of 4096 bytes", 1):
         made.run([pattern(9)], [BASE], 3)
-    assert raised.value.exit_code == 1
 
 
 @pytest.mark.parametrize(("most", "rounds"), [(7, None), (8, None), (9, 3), (14, 4)])

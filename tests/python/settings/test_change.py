@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from builders.tree import put
+from builders.tree import fails, put
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import Settings, system_settings
@@ -98,9 +98,8 @@ def test_fewer_pages_than_asked_for(
     monkeypatch.setattr(Settings, "_put", in_pieces)
     with system_settings() as settings:
         if got is None:
-            with pytest.raises(TlbcostError, match="there were only 3") as raised:
+            with fails("there were only 3", 4):
                 settings.reserve(MIB_2, 5, least)
-            assert raised.value.exit_code == 4
             assert get(root, node) == "1"
         else:
             assert settings.reserve(MIB_2, 5, least) == got

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders.tree import put
+from builders.tree import fails, put
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.change import system_settings
@@ -141,9 +141,8 @@ def test_no_lock_is_taken_in_a_folder_that_others_can_write(root: Path) -> None:
     folder = root / "run/tlbcost"
     folder.chmod(0o777)
     try:
-        with pytest.raises(TlbcostError, match="can be written by others") as error:
+        with fails("can be written by others", FAILED):
             system_settings(lambda _: None).__enter__()
-        assert error.value.exit_code == FAILED
     finally:
         folder.chmod(0o755)
 
