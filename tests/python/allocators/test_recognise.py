@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is a program's allocator recognised: linked, preloaded, static, or a runtime's own?
+"""Is a program's allocator recognised: linked, preloaded, static, or a runtime's own? Which asks?
 
 By recorded facts of programs that few machines have, and by the real files of those that this one
 has.
@@ -20,12 +20,14 @@ from tlbcost.allocators.recognise import (
     Malloc,
     Owner,
     Program,
+    asking,
     owner_of,
     program_of,
     read_elf,
     recognise,
 )
 from tlbcost.memory.eligibility import Backing, MemoryKind
+from tlbcost.system import machine
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 GLIBC = Malloc("glibc", "libc.so.6", "GLIBC_TUNABLES")
@@ -142,6 +144,37 @@ def test_who_allocated_a_region(
     owner: Owner | None,
 ) -> None:
     assert owner_of(kind, program, seen, fraction) == owner
+
+
+@pytest.mark.parametrize(
+    ("malloc", "words"),
+    [(None, None), (Malloc("glibc", "libc.so.6"), None),
+     (Malloc("glibc", "libc.so.6", None, True), "GLIBC_TUNABLES=glibc.malloc.hugetlb=0 forbids"),
+     (Malloc("mimalloc", None, None, True), "MIMALLOC_ALLOW_THP=0 forbids")],
+)  # fmt: skip
+def test_what_asks_by_itself_and_what_forbids_it(
+    monkeypatch: pytest.MonkeyPatch, malloc: Malloc | None, words: str | None
+) -> None:
+    monkeypatch.setattr(
+        "tlbcost.allocators.recognise.program_of", lambda path, _: Program(path, malloc)
+    )
+    found = asking("/opt/app", [])
+    assert (found is None) == (words is None)
+    assert (words or "") in (found or "")
+    assert asking(None, []) is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "version", "asks"),
+    [("aarch64", (2, 43), True), ("aarch64", (2, 42), False), ("x86_64", (2, 43), False),
+     ("aarch64", None, False)],
+)  # fmt: skip
+def test_which_glibc_asks_by_itself(
+    monkeypatch: pytest.MonkeyPatch, architecture: str, version: tuple[int, int] | None, asks: bool
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: architecture)
+    monkeypatch.setattr(machine, "glibc_version", lambda: version)
+    assert machine.glibc_asks() == asks
 
 
 # Real files.

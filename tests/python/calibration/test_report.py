@@ -165,12 +165,6 @@ def test_how_long_lines_stay(ns: float | None, words: str) -> None:
     assert lines[-1].split() == words.split()
 
 
-def test_nothing_is_said_of_what_was_not_measured() -> None:
-    costs = (cost("load_ns", 4, None, "serial", 8192),)
-    lines = load_table(replace(quick().calibration, costs=costs), None)
-    assert not any("not accessed" in line for line in lines)
-
-
 def of(obtained: Obtained, width: int = 80) -> list[str]:
     return summarize(obtained, reported_figures(obtained.calibration), width).splitlines()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are figures, names that hold anything, and the spread of runs written for people?"""
+"""How are figures, names that hold anything, documents and the spread of runs written?"""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.common import document, names, units
+from tlbcost.common import names, units
+from tlbcost.common.document import Part, part_of, to_json
 from tlbcost.common.formats import TableFormat, format_table, read_table
 from tlbcost.common.units import Interval, centre, share_interval, spread_fraction
 
@@ -61,7 +64,7 @@ ODD = os.fsdecode(b"a\xff\n\\x41 \xc3\xa9")
 TEST = TableFormat("test", 1, ("word",))
 
 
-class _Part(document.Part, frozen=True, kw_only=True):
+class _Part(Part, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
@@ -100,5 +103,35 @@ def test_a_command_line_is_what_a_shell_takes(words: list[str]) -> None:
 
 
 def test_json_is_text() -> None:
-    found = json.loads(document.to_json(_Part(names=(ODD, "plain"))))
+    found = json.loads(to_json(_Part(names=(ODD, "plain"))))
     assert found["names"] == ["a\\xff\n\\x41 é", "plain"]
+
+
+class _Cost(Part):
+    walk_ns: float
+
+
+class _Sizes(Part):
+    small_bytes: int
+    large_bytes: int
+
+
+def test_a_figure_of_numpy_is_a_figure() -> None:
+    assert json.loads(to_json(_Cost(walk_ns=np.float64(1.5)))) == {"walk_ns": 1.5}
+
+
+def test_what_is_no_figure_is_refused() -> None:
+    with pytest.raises(NotImplementedError):
+        to_json({"walk_ns": object()})
+
+
+def test_a_part_has_the_attributes_of_its_fields_names_but_for_others() -> None:
+    source = SimpleNamespace(small_bytes=1, large_bytes=2, colour="red")
+    assert part_of(_Sizes, source) == _Sizes(small_bytes=1, large_bytes=2)
+    other = part_of(_Sizes, source, large_bytes=3)
+    assert (other.small_bytes, other.large_bytes) == (1, 3)
+
+
+def test_a_field_without_a_value_is_refused() -> None:
+    with pytest.raises(TypeError, match="large_bytes"):
+        part_of(_Sizes, SimpleNamespace(small_bytes=1))

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are mappings read as the kernel wrote them, and put together by kind and name?"""
+"""Are mappings read as the kernel wrote them, put together, and what would khugepaged add?"""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from builders.answer import GEOMETRY
@@ -20,6 +22,8 @@ from tlbcost.memory.areas import areas_of, reaches_of
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.memory.process import look
+from tlbcost.memory.smaps import Mapping
+from tlbcost.memory.waste import khugepaged_adds
 from tlbcost.system import huge_pages
 
 SMAPS = """\
@@ -212,3 +216,21 @@ def test_a_page_of_the_program_is_huge_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen is not None
     assert seen.mthp_bytes
     assert 0 < seen.huge_bytes <= seen.resident_bytes
+
+
+@pytest.mark.skipif(mmap.PAGESIZE != 4096, reason="pages of 4 KiB are counted")
+def test_missing_pages_are_added_where_no_more_are_missing_than_may_be() -> None:
+    memory = mmap.mmap(-1, 6 * HUGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    first = -start % HUGE
+    # Places of 512, 300, 10 and no base pages.
+    for place, pages in enumerate((512, 300, 10, 0)):
+        for page in range(pages):
+            memory[first + place * HUGE + page * 4096] = 1
+    end = start + first + 4 * HUGE
+    own = Mapping("", "anonymous", None, 0, 1, 0, 0, 0, 0, start=start + first, end=end)
+    found = khugepaged_adds(os.getpid(), [own], HUGE, (0, 255, 511))
+    assert found == {0: 0, 255: 212 * 4096, 511: (212 + 502) * 4096}
+    refused = replace(own, flags=("nh",))
+    assert khugepaged_adds(os.getpid(), [refused], HUGE, (511,)) == {511: 0}

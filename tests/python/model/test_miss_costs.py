@@ -247,15 +247,6 @@ def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
     assert found.value == pytest.approx((200 * 200 - 50_000) / 1e9)
 
 
-@pytest.mark.parametrize(
-    ("walks", "verdict"),
-    [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "not_proven")],
-)
-def test_verdicts(walks: int, verdict: str) -> None:
-    result = overlap.predicted([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
-    assert result.verdict == verdict
-
-
 def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
     memory = Footprint(150_000, 300, 293, 0, 150_000)
     few, many = replace(RUN, minor_faults=7_000), replace(RUN, minor_faults=150_000)

@@ -176,11 +176,6 @@ def test_arithmetic_by_hand(
     assert evaluate(load_pmu(key).formulas[formula], counts) == pytest.approx(value)
 
 
-def test_a_share_is_capped_at_the_cycles() -> None:
-    crowded = SKYLAKE | {"walk_active_cycles.load": 9e8, "walk_active_cycles.store": 8e8}
-    assert evaluate(load_pmu("skl").formulas["share"], crowded) == 1
-
-
 @pytest.mark.parametrize(
     ("key", "name", "spec"),
     [("skl", "walk_active_cycles.load", "skl::DTLB_LOAD_MISSES:WALK_ACTIVE|code:4:0x1001008"),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -44,20 +43,16 @@ def test_rates_are_medians_of_the_runs_on_each_kind_of_pages() -> None:
     assert (triad.base, triad.huge) == (14904.9, 14904.9)
 
 
-def test_a_rate_that_no_run_printed_is_none() -> None:
-    rates = rates_heard(["stream"], [(("stream",), STREAM)])
-    assert [rate.huge for rate in rates] == [None] * 4
-    text = io.StringIO()
-    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text, details=True)
-    assert re.search(r"^Copy \(MB/s\) +13,490 +NA +NA$", text.getvalue(), re.MULTILINE)
-
-
-def test_a_rate_of_nothing_has_no_change() -> None:
-    nothing = STREAM.replace("13490.1", "0.0")
-    rates = rates_heard(["stream"], [(("stream",), nothing), (("hugectl", "stream"), STREAM)])
-    text = io.StringIO()
-    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text, details=True)
-    assert re.search(r"^Copy \(MB/s\) +0 +13,490 +NA$", text.getvalue(), re.MULTILINE)
+def test_a_rate_that_no_run_printed_is_none_and_one_of_nothing_has_no_change() -> None:
+    alone, nothing = (("stream",), STREAM), (("stream",), STREAM.replace("13490.1", "0.0"))
+    assert [rate.huge for rate in rates_heard(["stream"], [alone])] == [None] * 4
+    for heard, cells in (
+        ([alone], "13,490 +NA +NA"),
+        ([nothing, (("hugectl", "stream"), STREAM)], "0 +13,490 +NA"),
+    ):
+        result = StreamResult("STREAM", TWO.programs[0], tuple(rates_heard(["stream"], heard)))
+        text = printed(print_stream, result, details=True)
+        assert re.search(rf"^Copy \(MB/s\) +{cells}$", text, re.MULTILINE)
 
 
 def test_an_unproven_stream_shows_no_figures() -> None:
