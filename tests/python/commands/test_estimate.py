@@ -13,7 +13,6 @@ import sys
 import pytest
 from builders.machines import BASE, MTHP
 from builders.tree import fails
-from tlbcost import __main__
 from tlbcost.commands import estimate
 from tlbcost.commands.estimate import page_sizes
 from tlbcost.common.arguments import Parser
@@ -108,13 +107,6 @@ def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch)
         assert estimate.run(parse("app")) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_errors_are_printed_with_their_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["estimate", "no-such-program-anywhere"]) == 127
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("tlbcost: cannot run 'no-such-program-anywhere': ")
-    assert lines[1].startswith("tlbcost: hint: ")
 
 
 def test_help_loads_nothing_heavy() -> None:

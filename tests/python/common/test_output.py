@@ -44,29 +44,6 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
     assert device.is_char_device()
 
 
-@pytest.mark.parametrize("how", ["name", "symlink", "hard link", "absent"])
-def test_two_options_that_write_one_file_are_refused(tmp_path: Path, how: str) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    if how == "symlink":
-        other.symlink_to(one)
-    elif how == "hard link":
-        one.write_text("before")
-        other.hardlink_to(one)
-    elif how == "name":
-        one.write_text("before")
-    if how in ("name", "absent"):
-        other = tmp_path / "." / "one"
-    with fails("--output and --json are the same file", 2):
-        output.check_files({"--output": one, "--json": other, "--plot": None})
-
-
-def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
-    counts = tmp_path / "counts"
-    counts.write_text("before")
-    with pytest.raises(TlbcostError, match="--from and --output are the same file"):
-        output.check_files({"--output": counts}, inputs={"--from": [counts]})
-
-
 def test_a_device_takes_what_two_options_write(tmp_path: Path) -> None:
     device = Path(os.devnull)
     output.check_files({"--output": device, "--json": device, "--plot": tmp_path / "plot"})

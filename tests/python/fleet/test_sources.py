@@ -16,7 +16,7 @@ from builders.fleet import Row, frame_of, log_of, reviewed, rows_of, written
 from builders.review import HOSTILE
 from builders.tree import printed, there, valid
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.fleet import sources
 from tlbcost.fleet.perf_log import Origin
 from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
@@ -72,13 +72,6 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     assert review_counts(matching([str(path)]), None).hosts[0].gain.value == pytest.approx(
         whole[0].gain.value, rel=1e-12
     )
-
-
-def test_no_file_matches(tmp_path: Path) -> None:
-    error = refusal(tmp_path / "*.parquet")
-    assert error.exit_code == USAGE
-    assert "no file matches" in str(error)
-    assert error.hint is not None
 
 
 def test_files_that_are_no_tables(tmp_path: Path) -> None:

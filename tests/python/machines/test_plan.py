@@ -10,7 +10,7 @@ import pytest
 from builders.machines import BASE, HUGE, MTHP, SIDES, machine, report, simulation
 from builders.tree import fails, printed, there, valid
 from tlbcost.common import paths
-from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.machines import unknowns
 from tlbcost.machines.document import best_first, plain_sentence, print_report, to_json, verdict
 from tlbcost.machines.estimate import MachineEstimates, results, sentence
@@ -25,11 +25,6 @@ def test_every_name_means_one_core() -> None:
     assert len(names) == len(set(names))
     assert named("ZEN4").core == "amd64_fam19h_zen4"
     assert named("e5-4617").core == named("snb").core == "snb"
-
-
-def test_an_unknown_machine_names_the_nearest() -> None:
-    with fails("no machine is called 'zen9'", USAGE, "zen4"):
-        named("zen9")
 
 
 def test_sandy_bridge_has_no_second_level_for_larger_pages() -> None:

@@ -14,14 +14,12 @@ from dataclasses import replace
 import pytest
 from builders.answer import GEOMETRY
 from builders.memory import HUGE, SETTINGS
-from builders.tree import fails
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.memory import smaps
 from tlbcost.memory.areas import areas_of, reaches_of
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
-from tlbcost.memory.process import look
 from tlbcost.memory.smaps import Mapping
 from tlbcost.memory.waste import khugepaged_adds
 from tlbcost.system import huge_pages
@@ -177,11 +175,6 @@ def test_what_was_watched_is_compared_by_what_was_touched() -> None:
     share = 2 / 12
     assert area.reach_ratio == (9 << 20) * (share / huge + (1 - share) / base)
     assert area.exceeds_reach == (area.reach_ratio > 1)
-
-
-def test_a_process_that_is_not_there() -> None:
-    with fails("there is no process", 1):
-        look(2**31 - 2, reaches_of(GEOMETRY))
 
 
 def test_what_a_method_reaches() -> None:

@@ -83,11 +83,6 @@ def test_mistakes_are_named(tmp_path: Path, text: str, why: str) -> None:
     assert error.value.hint is not None
 
 
-def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
-    with fails("cannot read", USAGE):
-        read_plan(tmp_path / "no.toml")
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

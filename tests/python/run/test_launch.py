@@ -34,21 +34,6 @@ def test_runs_are_measured(launcher: Launcher) -> None:
         assert not outcome.failed
 
 
-def test_only_the_first_run_is_heard(launcher: Launcher, capfd: pytest.CaptureFixture[str]) -> None:
-    sh(launcher, "echo out; echo err >&2", 3)
-    heard = capfd.readouterr()
-    assert (heard.out, heard.err) == ("out\n", "err\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [("exit 7", 7, "exited with 7"), ("kill -SEGV $$", 139, "killed by SIGSEGV")],
-)
-def test_failures_refuse_the_estimate(launcher: Launcher, text: str, code: int, words: str) -> None:
-    with fails(words, code, "--ignore-failure"):
-        sh(launcher, text, 3)
-
-
 def test_failures_can_be_ignored(launcher: Launcher) -> None:
     outcomes = sh(launcher, "exit 7", 2, ignore_failure=True)
     assert [outcome.code for outcome in outcomes] == [7, 7]

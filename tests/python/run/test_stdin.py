@@ -35,14 +35,6 @@ def read_all(stdin: ProgramInput, *, first: bool) -> bytes:
             return file.read()
 
 
-def test_a_pipe_is_given_whole_to_every_run(pipe: tuple[int, int]) -> None:
-    os.write(pipe[1], b"data")
-    os.close(pipe[1])
-    stdin = ProgramInput(pipe[0])
-    assert [read_all(stdin, first=first) for first in (True, False, False)] == [b"data"] * 3
-    stdin.close()
-
-
 def test_a_pipe_is_given_whole_to_runs_at_the_same_time(pipe: tuple[int, int]) -> None:
     data = os.urandom(3_000_000)
 
