@@ -186,6 +186,8 @@ left_over() { # the files that a failed run may not leave
 	[[ ${output} == *"/dev/null: "* ]]
 	[[ -c /dev/null ]]
 	[[ ! -e started ]]
+	run -125 bash -c '"$1" true >/dev/full' - "${RUN}"
+	[[ ${output} == *"No space left on device"* ]]
 }
 
 @test "mistakes on the command line: 125 and a hint" {
@@ -193,7 +195,8 @@ left_over() { # the files that a failed run may not leave
 	[[ ${output} == *"tlbcost: hint: "* ]]
 	run -125 "${RUN}" --frobnicate true
 	[[ ${output} == *"tlbcost: hint: "* ]]
-	for user in root 1 1: :1 -1:1 1:1x 4294967295:1; do
+	for user in "" root 1 1: :1 a:1 1:a -1:1 1:-1 1:1x "1:1 " " 1:1" 4294967295:1 1:4294967295 \
+		99999999999999999999:1; do
 		run -125 "${RUN}" --user "${user}" --output "${TABLE}" -- true
 		[[ ${output} == "tlbcost: ${user}: Invalid argument" ]]
 	done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The TLB model against known answers, and against a model that is too simple to be wrong. */
+/* The TLB model against one that is too simple to be wrong; known answers: tests/bats/known.bats. */
 #include "tlb_rig.h"
 
 static const struct tlb_config server = {
@@ -14,72 +14,6 @@ static const struct tlb_counts *counts(struct rig *rig, enum tlb_size size,
 {
 	tlb_model_flush(&rig->model);
 	return &rig->model.counts[size][side];
-}
-
-TEST(cold_pages_walk_once_each)
-{
-	struct rig *rig = make_rig(&server, NULL, 0, true);
-
-	for (int round = 0; round < 3; round++)
-		for (uint64_t page = 0; page < 23; page++)
-			reference(rig, 0x40000000 + (page << 12), TLB_LOAD);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->stlb_misses, 23);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->l1_misses, 23);
-	CHECK_EQUAL(counts(rig, TLB_HUGE, TLB_LOAD)->stlb_misses, 1);
-	drop_rig(rig);
-}
-
-TEST(a_cycle_beyond_the_entries_always_misses)
-{
-	struct rig *rig = make_rig(&server, NULL, 0, true);
-	const uint64_t pages = 2048 + 128;
-
-	for (int round = 0; round < 5; round++)
-		for (uint64_t page = 0; page < pages; page++)
-			reference(rig, page << 12, TLB_STORE);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_STORE)->stlb_misses, 5 * pages);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->l1_misses, 0);
-	drop_rig(rig);
-}
-
-TEST(a_cycle_within_the_second_level_only_misses_the_first)
-{
-	struct rig *rig = make_rig(&server, NULL, 0, true);
-
-	for (int round = 0; round < 5; round++)
-		for (uint64_t page = 0; page < 1024; page++)
-			reference(rig, page << 12, TLB_LOAD);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->stlb_misses, 1024);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->stlb_hits, 4 * 1024);
-	drop_rig(rig);
-}
-
-TEST(without_a_second_level_every_miss_walks)
-{
-	struct tlb_config config = server;
-	struct rig *rig;
-
-	config.stlb[TLB_HUGE] = (struct tlb_geometry){ 0, 0 };
-	rig = make_rig(&config, NULL, 0, true);
-	for (int round = 0; round < 3; round++)
-		for (uint64_t page = 0; page < 40; page++)
-			reference(rig, page << 21, TLB_LOAD);
-	CHECK_EQUAL(counts(rig, TLB_HUGE, TLB_LOAD)->stlb_misses, 120);
-	CHECK_EQUAL(counts(rig, TLB_HUGE, TLB_LOAD)->stlb_hits, 0);
-	drop_rig(rig);
-}
-
-TEST(code_and_data_share_the_second_level)
-{
-	struct rig *rig = make_rig(&server, NULL, 0, true);
-
-	for (uint64_t page = 0; page < 500; page++)
-		reference(rig, page << 12, TLB_FETCH);
-	for (uint64_t page = 0; page < 500; page++)
-		reference(rig, page << 12, TLB_LOAD);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_FETCH)->stlb_misses, 500);
-	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_LOAD)->stlb_hits, 500);
-	drop_rig(rig);
 }
 
 static uint64_t walks_seen;
@@ -190,6 +124,9 @@ TEST(it_agrees_with_the_naive_model)
 		/* 64 KiB base pages with 512 MiB huge pages */
 		{ { 16, 29 }, { { 48, 48 }, { 48, 48 } }, { { 48, 48 }, { 48, 48 } },
 		  { { 256, 4 }, { 256, 4 } }, false },
+		/* no second level */
+		{ { 12, 21 }, { { 96, 6 }, { 32, 4 } }, { { 64, 8 }, { 8, 8 } },
+		  { { 512, 16 }, { 0, 0 } }, false },
 		/* folded */
 		{ { 12, 21 }, { { 96, 6 }, { 32, 4 } }, { { 64, 8 }, { 8, 8 } },
 		  { { 1024, 16 }, { 64, 4 } }, true },
