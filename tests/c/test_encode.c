@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Are names and codes of events turned into what the kernel wants, or refused with the reason? */
-#include "check.h"
+#include "made_up.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../profiler/counters/encode.h"
 
@@ -77,6 +73,8 @@ TEST(every_row)
 {
 	char why[600];
 
+	start();
+	put("/sys/bus/event_source/devices/made_up/type", "12\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct encoding encoding = { 0 };
 		int rc, error;
@@ -98,6 +96,7 @@ TEST(every_row)
 			CHECK(!"the reason is given");
 		}
 	}
+	finish();
 }
 
 TEST(reasons_fit_or_are_cut)
@@ -131,56 +130,4 @@ TEST(environment_is_left_alone)
 	CHECK(!getenv("LIBPFM_ENCODE_INACTIVE"));
 }
 
-/* A machine with an event source of its own, number 12. */
-static char root[] = "/tmp/test_encode.XXXXXX";
-static const char *const folders[] = {
-	"/sys", "/sys/bus", "/sys/bus/event_source", "/sys/bus/event_source/devices",
-	"/sys/bus/event_source/devices/made_up",
-};
-
-static int make_machine(void)
-{
-	char path[200];
-	FILE *file;
-
-	if (!mkdtemp(root))
-		return -1;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%s%s", root, folders[i]);
-		if (mkdir(path, 0700) < 0)
-			return -1;
-	}
-	snprintf(path, sizeof(path), "%s%s/type", root, folders[4]);
-	file = fopen(path, "w");
-	if (!file)
-		return -1;
-	fputs("12\n", file);
-	return fclose(file) == 0 ? setenv("TLBCOST_ROOT", root, 1) : -1;
-}
-
-static void remove_machine(void)
-{
-	char path[200];
-
-	snprintf(path, sizeof(path), "%s%s/type", root, folders[4]);
-	unlink(path);
-	for (size_t i = sizeof(folders) / sizeof(folders[0]); i-- > 0;) {
-		snprintf(path, sizeof(path), "%s%s", root, folders[i]);
-		rmdir(path);
-	}
-	rmdir(root);
-}
-
-
-int main(void)
-{
-	int failed;
-
-	if (make_machine() < 0) {
-		perror(root);
-		return 1;
-	}
-	failed = check_run();
-	remove_machine();
-	return failed;
-}
+CHECK_MAIN

@@ -1,50 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Is it seen that the program's cgroup, or the machine, has no room for a copy? */
-#include "check.h"
+#include "made_up.h"
 
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "headroom.h"
 
 #define PROGRAM 4711
 #define MEBIBYTE (UINT64_C(1) << 20)
 
-static char root[] = "/tmp/tlbcost-headroom-XXXXXX";
-
-/* A file of the made-up machine, with its folders. */
-static void put(const char *path, const char *text)
-{
-	char name[512];
-	FILE *file;
-
-	snprintf(name, sizeof(name), "%s%s", root, path);
-	for (char *slash = strchr(name + sizeof(root), '/'); slash;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(name, 0755);
-		*slash = '/';
-	}
-	file = fopen(name, "we");
-	CHECK(file != NULL);
-	if (!file)
-		return;
-	CHECK(fputs(text, file) >= 0);
-	CHECK(fclose(file) == 0);
-}
-
 /* Plenty of everything, for us and for the program in its container. */
 static void plenty(void)
 {
-	static bool made;
-
-	if (!made)
-		made = mkdtemp(root) != NULL;
-	CHECK(made);
-	CHECK(setenv("TLBCOST_ROOT", root, 1) == 0);
+	start();
 	put("/proc/meminfo", "MemAvailable: 16777216 kB\n");
 	put("/proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
 	put("/proc/self/cgroup", "0::/ours\n");
@@ -69,12 +37,14 @@ TEST(where_there_is_plenty_nothing_is_lacking)
 {
 	plenty();
 	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
+	finish();
 }
 
 TEST(memory_of_the_machine)
 {
 	plenty();
 	CHECK(lacks(17000 * MEBIBYTE, "refused-memory"));
+	finish();
 }
 
 TEST(memory_of_the_programs_cgroup_not_of_ours)
@@ -89,6 +59,7 @@ TEST(memory_of_the_programs_cgroup_not_of_ours)
 	put("/sys/fs/cgroup/ours/memory.max", "1048576\n");
 	put("/sys/fs/cgroup/ours/memory.current", "1048576\n");
 	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
+	finish();
 }
 
 TEST(processes_of_the_cgroup_and_of_those_above)
@@ -96,10 +67,11 @@ TEST(processes_of_the_cgroup_and_of_those_above)
 	plenty();
 	put("/sys/fs/cgroup/containers/one/pids.max", "20\n");
 	CHECK(lacks(MEBIBYTE, "refused-processes"));
-	plenty();
+	put("/sys/fs/cgroup/containers/one/pids.max", "1000\n");
 	put("/sys/fs/cgroup/containers/pids.max", "50\n");
 	put("/sys/fs/cgroup/containers/pids.current", "45\n");
 	CHECK(lacks(MEBIBYTE, "refused-processes"));
+	finish();
 }
 
 /* Of the program's user alone, even if we are root. */
@@ -118,6 +90,7 @@ TEST(processes_of_the_programs_user)
 	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
 	put("/proc/4711/status", "Name:\tone\nUid:\t0\t0\t0\t0\nThreads:\t20\n");
 	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
+	finish();
 }
 
 TEST(memory_that_was_promised)
@@ -130,14 +103,7 @@ TEST(memory_that_was_promised)
 	CHECK(lacks(MEBIBYTE, "refused-memory"));
 	put("/proc/sys/vm/overcommit_memory", "0\n");
 	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
-}
-
-TEST(the_made_up_machine_is_removed)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	CHECK(system(command) == 0);
+	finish();
 }
 
 CHECK_MAIN
