@@ -63,6 +63,14 @@ static inline void reads(int output)
 		sum += words[sum % WORDS];
 }
 
+/* It never makes a call. */
+static inline void spins(int output)
+{
+	say(output);
+	for (volatile uint64_t i = 0;; i++)
+		;
+}
+
 /* A copy of a program that is under way, and its next calls; 0, or -1 and the test is over. */
 static inline int begin_recorded(struct injected *injected, struct copy *copy,
 				 void (*program)(int), uint32_t calls, struct recording *recording)

@@ -24,66 +24,25 @@
 #include "area.h"
 #include "code_cache.h"
 #include "follow.h"
+#include "generated_run.h"
 #include "injector.h"
 #include "copy_mappings.h"
 #include "shared_memory.h"
-#include "step.h"
 #include "tracee.h"
 #include "translator.h"
 
-struct made {
-	uint64_t instruction, address, bytes;
-	uint8_t kind;
+struct limited {
+	struct list list;
+	size_t most;
 };
-
-struct list {
-	struct made *all;
-	size_t count, capacity, most;
-};
-
-static void add(struct list *list, struct made made)
-{
-	if (list->count == list->capacity) {
-		list->capacity = list->capacity ? 2 * list->capacity : 4096;
-		list->all = realloc(list->all, list->capacity * sizeof(*list->all));
-		if (!list->all)
-			abort();
-	}
-	list->all[list->count++] = made;
-}
-
-static void add_all(struct list *list, uint64_t instruction, const struct code_reference *references,
-		    unsigned count, const uint64_t *addresses)
-{
-	for (unsigned i = 0; i < count; i++) {
-		struct made made = { instruction, addresses[i], references[i].bytes, references[i].kind };
-
-		if (made.kind == REFERENCE_LENGTH || !made.address)
-			continue;
-		if (i + 1 < count && references[i + 1].kind == REFERENCE_LENGTH)
-			made.bytes = addresses[i + 1];
-		add(list, made);
-	}
-}
 
 static bool executed(void *context, const struct code_block *block, const uint64_t *addresses,
 		     uint64_t next)
 {
-	struct list *list = context;
+	struct limited *limited = context;
 
-	(void)next;
-	for (unsigned i = 0; i < block->reference_count;) {
-		const unsigned instruction = block->references[i].instruction;
-		unsigned end = i;
-
-		while (end < block->reference_count &&
-		       block->references[end].instruction == instruction)
-			end++;
-		add_all(list, block->instructions[instruction].address, block->references + i, end - i,
-			addresses + i);
-		i = end;
-	}
-	return list->count < list->most;
+	list_executed(&limited->list, block, addresses, next);
+	return limited->list.count < limited->most;
 }
 
 /* What it gives is not the same for two copies: the time. */
@@ -122,35 +81,20 @@ static unsigned long step_copy(struct copy *copy, unsigned long most, struct lis
 			break;
 		if (step(copy, &instruction, &registers, addresses) != 0)
 			break;
-		add_all(list, address, references, step_references(&instruction, references), addresses);
+		list_add_all(list, address, references, step_references(&instruction, references), addresses);
 	}
 	copy_mappings_free(&mappings);
 	return steps;
 }
 
-static void show(const char *what, const struct list *list, size_t i)
-{
-	if (i < list->count)
-		printf("   %s %zu: %#llx: %#llx %llu %u\n", what, i,
-		       (unsigned long long)list->all[i].instruction,
-		       (unsigned long long)list->all[i].address,
-		       (unsigned long long)list->all[i].bytes, list->all[i].kind);
-}
-
 /* Returns 1 if they differ. */
 static int compare(const struct list *stepped, const struct list *followed)
 {
-	size_t i = 0;
+	const size_t i = list_common(stepped, followed);
 
-	while (i < stepped->count && i < followed->count &&
-	       memcmp(&stepped->all[i], &followed->all[i], sizeof(struct made)) == 0)
-		i++;
 	if (i == stepped->count)
 		return 0;
-	for (size_t k = i > 2 ? i - 2 : 0; k < i + 3; k++) {
-		show("stepped", stepped, k);
-		show("followed", followed, k);
-	}
+	list_show_both(stepped, followed, i);
 	return 1;
 }
 
@@ -175,8 +119,9 @@ static int compare_copies(struct copy copies[2], struct translator *translator, 
 {
 	static const char *const ends[] = { "enough", "call", "fault", "instruction", "exited",
 					    "failed", "time" };
-	struct list stepped = { .most = 0 }, list = { .most = 0 };
-	const struct watcher watcher = { .executed = executed, .context = &list };
+	struct list stepped = { .count = 0 };
+	struct limited limited = { .most = 0 };
+	const struct watcher watcher = { .executed = executed, .context = &limited };
 	const struct follow_limits limits = { .time_ns = UINT64_C(60000000000) };
 	struct followed followed;
 	unsigned long steps;
@@ -186,19 +131,19 @@ static int compare_copies(struct copy copies[2], struct translator *translator, 
 	    make_alike(&copies[0], translator) < 0)
 		return -1;
 	steps = step_copy(&copies[0], most, &stepped);
-	list.most = stepped.count + 1;
+	limited.most = stepped.count + 1;
 	follow(translator, &copies[1], NULL, &limits, &watcher, &followed);
-	rc = compare(&stepped, &list);
-	printf("%s: %lu instructions, %zu references; followed %zu, ended by %s (%ld, %#llx), %s; "
+	rc = compare(&stepped, &limited.list);
+	printf("%s: %lu instructions, %zu of them and references; followed %zu, ended by %s (%ld, %#llx), %s; "
 	       "%llu blocks, %llu stepped, %llu stops, %llu pages of code written, %llu shared\n",
-	       rc ? "DIFFERENT" : "same", steps, stepped.count, list.count, ends[followed.end],
+	       rc ? "DIFFERENT" : "same", steps, stepped.count, limited.list.count, ends[followed.end],
 	       followed.call, (unsigned long long)followed.address,
 	       followed.end == FOLLOW_FAILED ? strerror(errno) : "",
 	       (unsigned long long)followed.translated, (unsigned long long)followed.stepped,
 	       (unsigned long long)followed.stops, (unsigned long long)followed.written_code_pages,
 	       (unsigned long long)followed.shared_pages);
 	free(stepped.all);
-	free(list.all);
+	free(limited.list.all);
 	copy_kill(&copies[0]);
 	copy_kill(&copies[1]);
 	return rc;

@@ -103,6 +103,24 @@ static inline void list_show(const char *what, const struct list *list, size_t i
 		       (unsigned long long)list->all[i].kind);
 }
 
+/* How many the two have in common from the start. */
+static inline size_t list_common(const struct list *a, const struct list *b)
+{
+	size_t i = 0;
+
+	while (i < a->count && i < b->count && memcmp(&a->all[i], &b->all[i], sizeof(struct made)) == 0)
+		i++;
+	return i;
+}
+
+static inline void list_show_both(const struct list *stepped, const struct list *followed, size_t i)
+{
+	for (size_t k = i > 2 ? i - 2 : 0; k < i + 3; k++) {
+		list_show("stepped", stepped, k);
+		list_show("followed", followed, k);
+	}
+}
+
 static inline int state_get(const struct copy *copy, uint64_t world, struct state *state)
 {
 	return ptrace(PTRACE_GETREGS, copy->pid, NULL, &state->registers) < 0 ||

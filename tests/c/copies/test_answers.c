@@ -40,14 +40,6 @@ static void serves(int output)
 	}
 }
 
-/* It never makes a call. */
-static void spins(int output)
-{
-	say(output);
-	for (volatile uint64_t i = 0;; i++)
-		;
-}
-
 static void end_unnoticed(struct injected *injected, struct copy *copy,
 			  struct recording *recording)
 {
@@ -118,85 +110,62 @@ TEST(arms_are_measured_with_their_calls)
 	end_unnoticed(&injected, &copy, &recording);
 }
 
-TEST(another_call_ends_it)
+/* An arm of a program that is answered from records of one call; how it ended. */
+static enum arm_end answered(void (*program)(int), unsigned count, bool marks, uint64_t time_ns,
+			     struct answers *state)
 {
 	struct recording recording, other;
-	struct answers state = { .marks = 0 };
+	enum arm_end how = ARM_GONE;
 	struct injected injected;
 	struct copy copy;
 	struct arm arm;
 	uint64_t area = 0;
-	uint8_t *records = answers_loop_records(100, &other);
+	uint8_t *records = answers_loop_records(count, &other);
 
-	if (!can_answer()) {
-		free(records);
-		CHECK_SKIP("this kernel hands no calls to programs");
-	}
-	if (begin_recorded(&injected, &copy, serves, 0, &recording) == 0) {
+	if (begin_recorded(&injected, &copy, program, 0, &recording) == 0) {
 		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
-		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
-		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CALL);
-		CHECK(state.at_call == SYS_read || state.at_call == SYS_write);
-		CHECK_EQUAL(state.calls, 0);
+		CHECK_EQUAL(answers_lay(&arm, &area, &other, marks), 0);
+		how = answers_run(&arm, area, time_ns, state);
 		arm_kill(&arm, &copy);
 		CHECK_EQUAL(arm.copy.pid, 0);
 	}
 	free(records);
 	end_unnoticed(&injected, &copy, &recording);
+	return how;
+}
+
+TEST(another_call_ends_it)
+{
+	struct answers state = { .marks = 0 };
+
+	if (!can_answer())
+		CHECK_SKIP("this kernel hands no calls to programs");
+	CHECK_EQUAL(answered(serves, 100, false, 2000 * MS, &state), ARM_CALL);
+	CHECK(state.at_call == SYS_read || state.at_call == SYS_write);
+	CHECK_EQUAL(state.calls, 0);
 }
 
 TEST(what_answers_take_is_measured)
 {
-	struct recording recording, other;
 	struct answers state = { .marks = 0 };
-	struct injected injected;
-	struct copy copy;
-	struct arm arm;
-	uint64_t area = 0;
-	uint8_t *records = answers_loop_records(1600, &other);
 
-	if (!can_answer()) {
-		free(records);
+	if (!can_answer())
 		CHECK_SKIP("this kernel hands no calls to programs");
-	}
-	if (begin_recorded(&injected, &copy, serves, 0, &recording) == 0) {
-		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
-		CHECK_EQUAL(answers_lay(&arm, &area, &other, true), 0);
-		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CHECKED);
-		CHECK_EQUAL(state.calls, 1600);
-		CHECK_EQUAL(state.mark_every, 100);
-		CHECK_EQUAL(state.marks, ANSWERS_MARKS);
-		for (unsigned i = 1; i < ANSWERS_MARKS; i++)
-			CHECK(state.mark_ns[i] > state.mark_ns[i - 1]);
-		arm_kill(&arm, &copy);
-	}
-	free(records);
-	end_unnoticed(&injected, &copy, &recording);
+	CHECK_EQUAL(answered(serves, 1600, true, 2000 * MS, &state), ARM_CHECKED);
+	CHECK_EQUAL(state.calls, 1600);
+	CHECK_EQUAL(state.mark_every, 100);
+	CHECK_EQUAL(state.marks, ANSWERS_MARKS);
+	for (unsigned i = 1; i < ANSWERS_MARKS; i++)
+		CHECK(state.mark_ns[i] > state.mark_ns[i - 1]);
 }
 
 TEST(an_arm_that_makes_no_call_is_given_up)
 {
-	struct recording recording, other;
 	struct answers state = { .marks = 0 };
-	struct injected injected;
-	struct copy copy;
-	struct arm arm;
-	uint64_t area = 0;
-	uint8_t *records = answers_loop_records(10, &other);
 
-	if (!can_answer()) {
-		free(records);
+	if (!can_answer())
 		CHECK_SKIP("this kernel hands no calls to programs");
-	}
-	if (begin_recorded(&injected, &copy, spins, 0, &recording) == 0) {
-		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
-		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
-		CHECK_EQUAL(answers_run(&arm, area, 50 * MS, &state), ARM_LATE);
-		arm_kill(&arm, &copy);
-		CHECK_EQUAL(arm.copy.pid, 0);
-	}
-	free(records);
-	end_unnoticed(&injected, &copy, &recording);
+	CHECK_EQUAL(answered(spins, 10, false, 50 * MS, &state), ARM_LATE);
 }
 
 CHECK_MAIN

@@ -16,13 +16,6 @@ static const struct arms_options options = {
 	.time_ns = 60000 * MS,
 };
 
-static void spins(int output)
-{
-	say(output);
-	for (volatile uint64_t i = 0;; i++)
-		;
-}
-
 static void writes(int output)
 {
 	const uint64_t *words = table();

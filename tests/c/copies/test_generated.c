@@ -45,17 +45,11 @@ static void show_at(const struct run *run, uint64_t address)
 static bool compare_lists(const struct run *run, const struct list *followed)
 {
 	const struct list *stepped = &run->list;
-	size_t i = 0;
+	const size_t i = list_common(stepped, followed);
 
-	while (i < stepped->count && i < followed->count &&
-	       memcmp(&stepped->all[i], &followed->all[i], sizeof(struct made)) == 0)
-		i++;
 	if (i == stepped->count && i == followed->count)
 		return true;
-	for (size_t k = i > 2 ? i - 2 : 0; k < i + 3; k++) {
-		list_show("stepped", stepped, k);
-		list_show("followed", followed, k);
-	}
+	list_show_both(stepped, followed, i);
 	for (size_t k = i > 2 ? i - 2 : 0; k < i + 8 && k < stepped->count; k++)
 		if (stepped->all[k].kind == EXECUTED)
 			show_at(run, stepped->all[k].instruction);
