@@ -38,26 +38,6 @@ TEST(each_walk_is_reported)
 	drop_rig(rig);
 }
 
-/* Some pages often, some seldom; phases of frequent and of rare misses. */
-static uint64_t mixed_address(unsigned i)
-{
-	uint64_t r = random_number();
-
-	if (i / 5000 % 3 == 1)
-		return (r >> 8 & 0xffffff) << 12;
-	switch (r & 7) {
-	case 0:
-		return (r >> 8 & 0xfff) << 12;
-	case 1:
-		return (r >> 8 & 0x1f) << 21;
-	case 2:
-	case 3:
-		return 0x7f0000000000 + (r >> 8 & 0x7fff);
-	default:
-		return 0x10000000 + (r >> 8 & 0x3ffff);
-	}
-}
-
 /* One page in four of the largest base pages. */
 static bool in_four(uint64_t address)
 {

@@ -9,67 +9,40 @@ static const struct tlb_config at_hand = {
 	.stlb = { { 512, 16 }, { 256, 16 } },
 };
 
+#define VIEW(shift, data, data_ways, code, code_ways, second, second_ways)         \
+	.page_shift = shift, .l1d = { data, data_ways }, .l1i = { code, code_ways }, \
+	.stlb = { second, second_ways }
+
 /* First levels that are searched, and ones that are too large for that. */
 static const struct tlb_view_config views_of_all_kinds[] = {
 	/* Sandy Bridge: the second level holds base pages only. */
-	{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
-	  false, 0 },
-	{ 21, { 32, 4 }, { 8, 8 }, { 0, 0 }, false, { 0, 0 }, false,
-	  false, 0 },
-	{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
-	  false, 0 },
+	{ VIEW(12, 64, 4, 128, 4, 512, 4) },
+	{ VIEW(21, 32, 4, 8, 8, 0, 0) },
+	{ VIEW(30, 4, 4, 4, 4, 0, 0) },
 	/* Zen: fully associative, and a second level for code alone. */
-	{ 12, { 72, 72 }, { 64, 64 }, { 768, 24 }, true, { 64, 8 }, false,
-	  false, 0 },
-	{ 21, { 72, 72 }, { 64, 64 }, { 768, 24 }, true, { 0, 0 }, false,
-	  false, 0 },
-	{ 30, { 72, 72 }, { 64, 64 }, { 0, 0 }, true, { 64, 8 }, false,
-	  false, 0 },
+	{ VIEW(12, 72, 72, 64, 64, 768, 24), .split = true, .stlb_code = { 64, 8 } },
+	{ VIEW(21, 72, 72, 64, 64, 768, 24), .split = true, .stlb_code = { 0, 0 } },
+	{ VIEW(30, 72, 72, 64, 64, 0, 0), .split = true, .stlb_code = { 64, 8 } },
 	/* Skylake: 16 entries for 1 GiB pages, folded second levels. */
-	{ 12, { 64, 4 }, { 128, 8 }, { 1024, 16 }, false, { 0, 0 }, true,
-	  false, 0 },
-	{ 30, { 4, 4 }, { 4, 4 }, { 16, 4 }, false, { 0, 0 }, true,
-	  false, 0 },
+	{ VIEW(12, 64, 4, 128, 8, 1024, 16), .folded = true },
+	{ VIEW(30, 4, 4, 4, 4, 16, 4), .folded = true },
 	/* 64 KiB, few entries, one entry, direct-mapped, no power of two. */
-	{ 16, { 48, 48 }, { 48, 48 }, { 256, 4 }, false, { 0, 0 }, false,
-	  false, 0 },
-	{ 16, { 16, 1 }, { 2, 2 }, { 64, 1 }, false, { 0, 0 }, false,
-	  false, 0 },
-	{ 12, { 1, 1 }, { 1, 1 }, { 4, 4 }, false, { 0, 0 }, true,
-	  false, 0 },
-	{ 12, { 36, 3 }, { 36, 12 }, { 36 * 6, 6 }, false, { 0, 0 }, false,
-	  false, 0 },
+	{ VIEW(16, 48, 48, 48, 48, 256, 4) },
+	{ VIEW(16, 16, 1, 2, 2, 64, 1) },
+	{ VIEW(12, 1, 1, 1, 1, 4, 4), .folded = true },
+	{ VIEW(12, 36, 3, 36, 12, 36 * 6, 6) },
 	/* As one above, as another machine may be. */
-	{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
-	  false, 0 },
+	{ VIEW(12, 64, 4, 128, 4, 512, 4) },
 };
 
 #define ALL (sizeof(views_of_all_kinds) / sizeof(views_of_all_kinds[0]))
 
-/* Some pages often, some seldom; phases of frequent and of rare misses. */
-static uint64_t mixed_address(unsigned i)
+static void run_mixed(struct rig *rig)
 {
-	uint64_t r = random_number();
+	for (unsigned i = 0; i < 60000; i++) {
+		const uint64_t address = mixed_address(i);
 
-	if (i / 5000 % 3 == 1)
-		return (r >> 8 & 0xffffffff) << 8;
-	if (i / 5000 % 3 == 2 && (r & 31))
-		return 0x7f0000000000 + (r >> 8 & 0x3fff);
-	switch (r & 15) {
-	case 0:
-		return (r >> 8 & 0xfff) << 12;
-	case 1:
-		return (r >> 8 & 0x1f) << 21;
-	case 2:
-		return 0x1000000000 + ((r >> 8 & 0x7) << 30);
-	case 3:
-		return (r >> 8 & 0xff) << 16;
-	case 4:
-	case 5:
-	case 6:
-		return 0x7f0000000000 + (r >> 8 & 0x7fff);
-	default:
-		return 0x10000000 + (r >> 8 & 0x3ffff);
+		reference(rig, address, mixed_side());
 	}
 }
 
@@ -107,18 +80,10 @@ TEST(watchers_change_nothing)
 	const uint64_t start = state;
 	struct rig *alone = make_rig(&at_hand, NULL, 0, true), *watched;
 
-	for (unsigned i = 0; i < 60000; i++) {
-		uint64_t address = mixed_address(i);
-
-		reference(alone, address, mixed_side());
-	}
+	run_mixed(alone);
 	state = start;
 	watched = make_rig(&at_hand, views_of_all_kinds, ALL, true);
-	for (unsigned i = 0; i < 60000; i++) {
-		uint64_t address = mixed_address(i);
-
-		reference(watched, address, mixed_side());
-	}
+	run_mixed(watched);
 	tlb_model_flush(&alone->model);
 	tlb_model_flush(&watched->model);
 	for (int size = 0; size < TLB_SIZES; size++)
@@ -143,11 +108,7 @@ TEST(each_miss_is_reported_for_each_view)
 	memset(reported, 0, sizeof(reported));
 	tlb_model_hold(&rig->model, true);
 	rig->views.missed = tell;
-	for (unsigned i = 0; i < 60000; i++) {
-		uint64_t address = mixed_address(i);
-
-		reference(rig, address, mixed_side());
-	}
+	run_mixed(rig);
 	for (uint32_t view = 0; view < ALL; view++) {
 		const struct tlb_counts *counts =
 			tlb_view_counts(&rig->views, view);
@@ -174,23 +135,15 @@ static bool never_backed(uint64_t address, uint32_t shift)
 TEST(the_rest_misses_as_alike_machines_do)
 {
 	const struct tlb_view_config twins[] = {
-		{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
-		  false, 0 },
-		{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
-		  false, 0 },
-		{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
-		  true, 1 },
-		{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
-		  true, TLB_REST_BASE },
+		{ VIEW(12, 64, 4, 128, 4, 512, 4) },
+		{ VIEW(12, 64, 4, 128, 4, 512, 4) },
+		{ VIEW(30, 4, 4, 4, 4, 0, 0), .mapped = true, .rest = 1 },
+		{ VIEW(30, 4, 4, 4, 4, 0, 0), .mapped = true, .rest = TLB_REST_BASE },
 	};
 	struct rig *rig = make_rig(&at_hand, twins, 4, true);
 
 	rig->views.data.backed = rig->views.code.backed = never_backed;
-	for (unsigned i = 0; i < 60000; i++) {
-		uint64_t address = mixed_address(i);
-
-		reference(rig, address, mixed_side());
-	}
+	run_mixed(rig);
 	tlb_model_flush(&rig->model);
 	check_counts(tlb_view_counts(&rig->views, 2),
 		     tlb_view_counts(&rig->views, 1));

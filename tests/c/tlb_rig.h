@@ -82,6 +82,33 @@ static inline enum tlb_side mixed_side(void)
 	return side == 7 ? TLB_FETCH : (enum tlb_side)(side & 1);
 }
 
+/* Some pages often, some seldom; phases of frequent and of rare misses. */
+static inline uint64_t mixed_address(unsigned i)
+{
+	uint64_t r = random_number();
+
+	if (i / 5000 % 3 == 1)
+		return (r >> 8 & 0xffffffff) << 8;
+	if (i / 5000 % 3 == 2 && (r & 31))
+		return 0x7f0000000000 + (r >> 8 & 0x3fff);
+	switch (r & 15) {
+	case 0:
+		return (r >> 8 & 0xfff) << 12;
+	case 1:
+		return (r >> 8 & 0x1f) << 21;
+	case 2:
+		return 0x1000000000 + ((r >> 8 & 0x7) << 30);
+	case 3:
+		return (r >> 8 & 0xff) << 16;
+	case 4:
+	case 5:
+	case 6:
+		return 0x7f0000000000 + (r >> 8 & 0x7fff);
+	default:
+		return 0x10000000 + (r >> 8 & 0x3ffff);
+	}
+}
+
 /* The simplest LRU sets: the whole history of each, searched backwards. */
 struct naive_level {
 	uint64_t pages[512][96];
