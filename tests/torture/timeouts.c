@@ -68,39 +68,24 @@ static struct timespec deadline(clockid_t clock)
 	return at;
 }
 
-static const char *sleeps(void *state)
-{
-	uint64_t begun = torture_now_ns();
+/* A call that waits, and how it ends; `check` says by which clock. */
+#define WAITS(name, check, call, expected, error)                \
+	static const char *name(void *state)                     \
+	{                                                        \
+		uint64_t begun = torture_now_ns();               \
+                                                                 \
+		(void)state;                                     \
+		return check(begun, call, expected, error);      \
+	}
 
-	(void)state;
-	return timed(begun, nanosleep(&wait_time, NULL), 0, 0);
-}
+#define UNTIL(clock) ((struct timespec[]){ deadline(clock) })
 
-static const char *sleeps_on_clock(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec left = { 0 };
-
-	(void)state;
-	return timed(begun, clock_nanosleep(CLOCK_BOOTTIME, 0, &wait_time, &left), 0, 0);
-}
-
-static const char *sleeps_until(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_MONOTONIC);
-
-	(void)state;
-	return timed(begun, clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL), 0, 0);
-}
-
-static const char *polls(void *state)
-{
-	uint64_t begun = torture_now_ns();
-
-	(void)state;
-	return timed(begun, poll(NULL, 0, WAIT_MS), 0, 0);
-}
+WAITS(sleeps, timed, nanosleep(&wait_time, NULL), 0, 0)
+WAITS(sleeps_on_clock, timed,
+      clock_nanosleep(CLOCK_BOOTTIME, 0, &wait_time, &(struct timespec){ 0 }), 0, 0)
+WAITS(sleeps_until, timed,
+      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, UNTIL(CLOCK_MONOTONIC), NULL), 0, 0)
+WAITS(polls, timed, poll(NULL, 0, WAIT_MS), 0, 0)
 
 static const char *polls_with_mask(void *state)
 {
@@ -155,43 +140,14 @@ static void *make_epoll(void)
 	return descriptor(epoll_create1(EPOLL_CLOEXEC));
 }
 
-static const char *waits_for_events(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct epoll_event event;
-
-	return timed(begun, epoll_wait(*(int *)state, &event, 1, WAIT_MS), 0, 0);
-}
-
-static const char *waits_for_events_to_the_ns(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct epoll_event event;
-
-	return timed(begun, epoll_pwait2(*(int *)state, &event, 1, &wait_time, NULL), 0, 0);
-}
-
-static const char *waits_on_futex(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	uint32_t word = 0;
-
-	(void)state;
-	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &wait_time, NULL, 0),
-		     -1, ETIMEDOUT);
-}
-
-static const char *waits_on_futex_until(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_MONOTONIC);
-	uint32_t word = 0;
-
-	(void)state;
-	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, 0, &at, NULL,
-				    FUTEX_BITSET_MATCH_ANY),
-		     -1, ETIMEDOUT);
-}
+WAITS(waits_for_events, timed, epoll_wait(*(int *)state, &(struct epoll_event){ 0 }, 1, WAIT_MS), 0, 0)
+WAITS(waits_for_events_to_the_ns, timed,
+      epoll_pwait2(*(int *)state, &(struct epoll_event){ 0 }, 1, &wait_time, NULL), 0, 0)
+WAITS(waits_on_futex, timed,
+      syscall(SYS_futex, &(uint32_t){ 0 }, FUTEX_WAIT_PRIVATE, 0, &wait_time, NULL, 0), -1, ETIMEDOUT)
+WAITS(waits_on_futex_until, timed,
+      syscall(SYS_futex, &(uint32_t){ 0 }, FUTEX_WAIT_BITSET, 0, UNTIL(CLOCK_MONOTONIC), NULL,
+	      FUTEX_BITSET_MATCH_ANY), -1, ETIMEDOUT)
 
 static const char *waits_on_futexes(void *state)
 {
@@ -217,14 +173,8 @@ static void *hold_futex(void)
 		       0) ? NULL : &held_futex;
 }
 
-static const char *waits_for_pi_lock(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_REALTIME);
-
-	return timed(begun, syscall(SYS_futex, state, FUTEX_LOCK_PI_PRIVATE, 0, &at, NULL, 0), -1,
-		     ETIMEDOUT);
-}
+WAITS(waits_for_pi_lock, timed,
+      syscall(SYS_futex, state, FUTEX_LOCK_PI_PRIVATE, 0, UNTIL(CLOCK_REALTIME), NULL, 0), -1, ETIMEDOUT)
 
 static void *make_semaphore(void)
 {
@@ -236,13 +186,8 @@ static void remove_semaphore(void *state)
 	semctl(*(int *)state, 0, IPC_RMID);
 }
 
-static const char *waits_for_semaphore(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct sembuf take = { .sem_op = -1 };
-
-	return timed(begun, semtimedop(*(int *)state, &take, 1, &wait_time), -1, EAGAIN);
-}
+WAITS(waits_for_semaphore, timed,
+      semtimedop(*(int *)state, &(struct sembuf){ .sem_op = -1 }, 1, &wait_time), -1, EAGAIN)
 
 static const char *waits_for_signal(void *state)
 {
@@ -268,15 +213,8 @@ static void *make_queue(void)
 	return descriptor(queue);
 }
 
-static const char *receives_from_queue(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec at = deadline(CLOCK_REALTIME);
-	char message[8];
-
-	return timed(begun, mq_timedreceive(*(int *)state, message, sizeof(message), NULL, &at), -1,
-		     ETIMEDOUT);
-}
+WAITS(receives_from_queue, timed,
+      mq_timedreceive(*(int *)state, (char[8]){ 0 }, 8, NULL, UNTIL(CLOCK_REALTIME)), -1, ETIMEDOUT)
 
 static void set_timeout(int socket)
 {
@@ -318,13 +256,9 @@ static void *make_listener(void)
 	return descriptor(made);
 }
 
-static const char *receives(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	char byte;
-
-	return timed_by_ticks(begun, recv(*(int *)state, &byte, 1, 0), -1, EAGAIN);
-}
+WAITS(receives, timed_by_ticks, recv(*(int *)state, &(char){ 0 }, 1, 0), -1, EAGAIN)
+WAITS(sends, timed_by_ticks, send(*(int *)state, "x", 1, 0), -1, EAGAIN)
+WAITS(accepts, timed_by_ticks, accept4(*(int *)state, NULL, NULL, SOCK_CLOEXEC), -1, EAGAIN)
 
 static const char *receives_message(void *state)
 {
@@ -334,20 +268,6 @@ static const char *receives_message(void *state)
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
 	return timed_by_ticks(begun, recvmsg(*(int *)state, &message, 0), -1, EAGAIN);
-}
-
-static const char *sends(void *state)
-{
-	uint64_t begun = torture_now_ns();
-
-	return timed_by_ticks(begun, send(*(int *)state, "x", 1, 0), -1, EAGAIN);
-}
-
-static const char *accepts(void *state)
-{
-	uint64_t begun = torture_now_ns();
-
-	return timed_by_ticks(begun, accept4(*(int *)state, NULL, NULL, SOCK_CLOEXEC), -1, EAGAIN);
 }
 
 static void *make_aio(void)
@@ -362,15 +282,9 @@ static void destroy_aio(void *state)
 	syscall(SYS_io_destroy, *(aio_context_t *)state);
 }
 
-static const char *waits_for_aio(void *state)
-{
-	uint64_t begun = torture_now_ns();
-	struct timespec timeout = wait_time;
-	struct io_event event;
-
-	return timed(begun, syscall(SYS_io_getevents, *(aio_context_t *)state, 1, 1, &event,
-				    &timeout), 0, 0);
-}
+WAITS(waits_for_aio, timed,
+      syscall(SYS_io_getevents, *(aio_context_t *)state, 1, 1, &(struct io_event){ 0 },
+	      (struct timespec[]){ wait_time }), 0, 0)
 
 static const struct torture_case cases[] = {
 	{ .name = "nanosleep", .once = sleeps },
