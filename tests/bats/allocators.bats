@@ -18,7 +18,7 @@ setup() {
 	need_program cc valgrind
 	[[ $(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled") == madvise ]] ||
 		skip "needs transparent huge pages on request (madvise)"
-	unset TLBCOST_ROOT GLIBC_TUNABLES MALLOC_CONF JAVA_TOOL_OPTIONS LD_PRELOAD
+	unset MALLOC_CONF JAVA_TOOL_OPTIONS LD_PRELOAD
 	export SMAPS=${BATS_TEST_TMPDIR}/smaps
 	PATH=${BUILD}:${PATH}
 	cd "${BATS_TEST_TMPDIR}" || return

@@ -20,19 +20,12 @@ setup() {
 		--calibration "${TREE}/tests/golden/calibration.tsv" --json report.json
 		--output report.txt)
 	cd "${BATS_TEST_TMPDIR}" || return
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
 }
 
-# The value of a Python expression on `report`, `memory`, `top` (most walks) and `site` (of top).
-json() { # <expression>
-	python3 -c '
-import json, sys
-report = json.load(open("report.json"))
-memory = report["attribution"]["memory"]
-top = max(memory, key=lambda region: region["misses_fraction"])
-site = top["sites"][0] if top["sites"] else None
-print(eval(f"({sys.argv[1]})"))' "$1"
-}
+# `top`: what has the most walks; `site`: of top.
+export JSON_NAMES='memory = report["attribution"]["memory"] if report["attribution"] else []
+top = max(memory, key=lambda region: region["misses_fraction"], default=None)
+site = top["sites"][0] if top and top["sites"] else None'
 
 # Number of the line of a file that has this text.
 line_of() { # <text> <file>

@@ -12,7 +12,6 @@ setup() {
 	need_program cc valgrind
 	[[ $(<"${THP}/enabled") == *"[madvise]"* ]] || skip "needs transparent huge pages on request"
 	[[ $(getconf PAGE_SIZE) == 4096 ]] || skip "needs base pages of 4 KiB"
-	unset TLBCOST_ROOT GLIBC_TUNABLES
 	cd "${BATS_TEST_TMPDIR}" || return
 	cat >touch.c <<-'C'
 		// Touches one byte in each STEP bytes of 128 MiB that it maps, in a scattered order,

@@ -3,7 +3,6 @@
 # bats file_tags=long,settings
 # When a calibration is not available, or is disturbed or ended: is that said, and is nothing left?
 
-bats_require_minimum_version 1.5.0
 load common
 
 setup() {
@@ -102,7 +101,6 @@ nothing_left() { # [<what find may see>...]
 
 @test "a small cgroup is respected, or refused by name" {
 	need_root
-	# Not below run, which would take a skip for success.
 	in_cgroup $((1 << 30)) true
 	run -4 --separate-stderr in_cgroup $((2 << 20)) "${PROBE}"
 	[[ ${stderr} == *"/tlbcost-test-"*"memory."*" leaves "[012]" MiB"* ]]

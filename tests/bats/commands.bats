@@ -10,7 +10,6 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 	mkdir tmp
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID TLBCOST_ROOT
 	TLBCOST=${BUILD}/tlbcost
 	LOOKUP=("${BUILD}/workloads/hash-lookup" --size 16M --count 200000)
 	SAID=$("${LOOKUP[@]}")
@@ -24,12 +23,6 @@ teardown() {
 
 settings() {
 	cat /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/hugepages/*/nr_hugepages 2>/dev/null || true
-}
-
-json() { # <file> <expression>
-	"${BUILD}/venv/bin/python" -c 'import json, sys
-document = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2]))' "$@"
 }
 
 # A process that works until the test has ended.
@@ -48,7 +41,7 @@ start() {
 	need_madvise
 	run -0 --separate-stderr "${TLBCOST}" trial --no-estimate --pairs 3 --with glibc-thp --json trial.json -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
-	[[ $(json trial.json 'len(document["trials"][0]["pairs"])') == 3 ]]
+	[[ $(json 'len(report["trials"][0]["pairs"])' trial.json) == 3 ]]
 	run -7 "${TLBCOST}" trial --no-estimate --pairs 3 --with glibc-thp -- sh -c 'exit 7'
 }
 
@@ -58,7 +51,7 @@ start() {
 	TLBCOST_MEASURE=yes run -0 --separate-stderr "${TLBCOST}" estimate --calibration loads.tsv \
 		--json estimate.json --output report.txt -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
-	[[ $(json estimate.json '(document["measured"] is None) != (document["not_measured"] is None)') == True ]]
+	[[ $(json '(report["measured"] is None) != (report["not_measured"] is None)' estimate.json) == True ]]
 	(($(wc -l <report.txt) <= 24))
 }
 
@@ -85,7 +78,7 @@ start() {
 	need_madvise
 	run -0 --separate-stderr "${TLBCOST}" run --thp --json run.json -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
-	[[ $(json run.json 'document["huge_bytes"] is not None') == True ]]
+	[[ $(json 'report["huge_bytes"] is not None' run.json) == True ]]
 	run -3 "${TLBCOST}" run --thp -- sh -c 'exit 3'
 }
 

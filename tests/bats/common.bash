@@ -9,7 +9,8 @@ bats_require_minimum_version 1.5.0
 export TLBCOST_WAIT_S=${TLBCOST_WAIT_S-0}
 # An estimate is the model's unless a test asks for more: measuring takes seconds.
 export TLBCOST_MEASURE=${TLBCOST_MEASURE-no}
-# Nor do the defaults count of who runs the tests.
+# Nor do the settings count of who runs the tests.
+unset GLIBC_TUNABLES SUDO_UID SUDO_GID TLBCOST_ROOT
 
 TREE=$(cd "${BATS_TEST_DIRNAME}/../.." && pwd -P)
 # shellcheck disable=SC2034  # for the tests
@@ -64,6 +65,12 @@ as_user_id() { # <uid> <command>...
 		--ambient-caps=-all,+dac_read_search --bounding-set=-all,+dac_read_search "$@"
 }
 
+need_pool() {
+	need_root
+	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
+		skip "needs a pool of 2 MiB pages that can be written"
+}
+
 need_built() { # <file below build/>...
 	local file
 	for file in "$@"; do
@@ -95,11 +102,13 @@ cell() { # <file> <column> [<first cell>...]
 		}' "${file}"
 }
 
-# The value of a Python expression over the report of --json, called `report`.
+# The value of a Python expression over the report of --json, called `report`, and over the names that
+# the statements of JSON_NAMES give to parts of it.
 json() { # <expression> [<file>]
 	"${BUILD}/venv/bin/python" -c 'import json, sys
 report = json.load(open(sys.argv[2]))
-print(eval(sys.argv[1]))' "$1" "${2:-report.json}"
+exec(sys.argv[3])
+print(eval(f"({sys.argv[1]})"))' "$1" "${2:-report.json}" "${JSON_NAMES-}"
 }
 
 # Wait until a command succeeds. A minute is for machines that are busy with other things, where
@@ -119,29 +128,34 @@ ended_with() { # <exit code>
 	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
 }
 
-# Run a command in a memory cgroup of its own with this limit.
-in_cgroup() { # <bytes> <command> [argument...]
-	local bytes=$1 mine group
-	shift
-	mine=$(awk -F: '$2 == "memory" { print $3 }' /proc/self/cgroup)
-	if [[ -n ${mine} && -w /sys/fs/cgroup/memory${mine} ]]; then
-		group=/sys/fs/cgroup/memory${mine}/tlbcost-test-$$
-		mkdir "${group}" || skip "cannot make a memory cgroup"
-		echo "${bytes}" >"${group}/memory.limit_in_bytes"
+# Run a command in a cgroup of its own with this limit; 200 where none can be made.
+try_in_cgroup() { # <controller> <limit> <command>...
+	local mine group file code=0
+	mine=$(awk -F: -v name="$1" '$2 ~ "(^|,)" name "(,|$)" { print $3 }' /proc/self/cgroup)
+	if [[ -n ${mine} ]]; then
+		group=/sys/fs/cgroup/$1${mine%/}/tlbcost-test-$$
+		file=$([[ $1 == memory ]] && printf 'memory.limit_in_bytes' || printf '%s.max' "$1")
 	else
-		mine=$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
-		group=/sys/fs/cgroup${mine%/}/tlbcost-test-$$
-		mkdir "${group}" 2>/dev/null || skip "no cgroup can be made"
-		if [[ ! -e ${group}/memory.max ]]; then
-			rmdir "${group}"
-			skip "the cgroup hierarchy has no memory controller"
-		fi
-		echo "${bytes}" >"${group}/memory.max"
+		group=/sys/fs/cgroup$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
+		group=${group%/}/tlbcost-test-$$
+		file=$1.max
 	fi
-	local code=0
-	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
+	mkdir "${group}" 2>/dev/null || return 200
+	if ! { echo "$2" >"${group}/${file}"; } 2>/dev/null; then
+		rmdir "${group}"
+		return 200
+	fi
+	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "${@:3}" || code=$?
 	# It is empty soon after its last process has ended.
 	wait_until rmdir "${group}" 2>/dev/null
+	return "${code}"
+}
+
+# With this limit of memory.  Not below run before it has been tried: that would take a skip for success.
+in_cgroup() { # <bytes> <command>...
+	local code=0
+	try_in_cgroup memory "$@" || code=$?
+	((code != 200)) || skip "no memory cgroup can be made"
 	return "${code}"
 }
 
@@ -305,14 +319,4 @@ own_tree() { # <folder>
 	ln -sf "${TREE}/VERSION" "$1/"
 	ln -sfn "${BUILD}/venv" "$1/build/venv"
 	cp "${BUILD}/tlbcost" "$1/build/"
-}
-
-# Compare $output with tests/golden/<name>.
-assert_golden() { # <name>
-	# shellcheck disable=SC2154  # run sets output
-	if ! diff -u --label expected --label actual \
-		"${TREE}/tests/golden/$1" <(printf '%s\n' "${output}"); then
-		printf 'to accept, write the actual output to tests/golden/%s\n' "$1"
-		return 1
-	fi
 }

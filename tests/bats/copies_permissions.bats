@@ -14,7 +14,6 @@ setup() {
 	# Memory on huge pages is not copied.
 	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null) != *"[always]"* ]] || skip "THP is always"
 	as_user_id "${MINE}" true 2>/dev/null || skip "cannot become an ordinary user"
-	unset TLBCOST_ROOT SUDO_UID SUDO_GID
 	WORKLOAD=${BUILD}/workloads/hash-lookup
 	HOME_OF=$(mktemp -d /tmp/tlbcost-permissions-XXXXXX)
 	chown "${MINE}:${MINE}" "${HOME_OF}"

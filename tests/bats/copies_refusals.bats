@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Is what cannot be copied left alone, with the reason?
 
-bats_require_minimum_version 1.5.0
 load common
 
 setup() {

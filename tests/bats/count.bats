@@ -10,7 +10,6 @@ setup() {
 	need_built tlbcost libexec/tlbcost-count venv/bin/python tests/pages
 	COUNT=("${BUILD}/tlbcost" count)
 	PAGES=${BUILD}/tests/pages
-	unset TLBCOST_ROOT
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
 	mkdir "${TMPDIR}"
 	cd "${BATS_TEST_TMPDIR}" || return

@@ -9,7 +9,6 @@ setup() {
 	TLBCOST=${BUILD}/tlbcost
 	CALIBRATION=${TREE}/tests/golden/calibration.tsv
 	cd "${BATS_TEST_TMPDIR}" || return
-	unset SUDO_UID SUDO_GID
 }
 
 teardown() {

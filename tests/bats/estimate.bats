@@ -12,7 +12,6 @@ setup() {
 	# Our own folder for temporary files shows what is left behind.
 	mkdir tmp
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
 }
 
 teardown() {
@@ -321,15 +320,8 @@ is_alone() {
 
 @test "500 MiB in a cgroup of 400 MiB: the limit is named" {
 	need_root
-	local group
-	group=$(awk -F : '$2 ~ /(^|,)memory(,|$)/ { print $3 }' /proc/self/cgroup)
-	group=/sys/fs/cgroup/memory${group}/tlbcost-test-$$
-	mkdir "${group}" 2>/dev/null || skip "cannot make a memory cgroup"
-	echo "$((400 << 20))" >"${group}/memory.limit_in_bytes"
-	run bash -c 'echo $$ >"$1/tasks"; shift; exec "$@"' _ "${group}" "${ESTIMATE[@]}" \
-		python3 -c 'bytearray(b"x") * (500 << 20)'
-	wait_until rmdir "${group}" 2>/dev/null
-	((status == 137))
+	in_cgroup $((400 << 20)) true
+	run -137 in_cgroup $((400 << 20)) "${ESTIMATE[@]}" python3 -c 'bytearray(b"x") * (500 << 20)'
 	[[ ${output} == *"killed at its memory limit (400 MiB, cgroup)"*"hint: raise the limit"* ]]
 }
 

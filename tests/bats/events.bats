@@ -5,7 +5,6 @@
 setup() {
 	load common
 	need_built tlbcost
-	unset TLBCOST_ROOT
 }
 
 @test "events: a CPU is found by its marketing name" {

@@ -9,7 +9,6 @@ setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind workloads/random-update workloads/loop
 	need_program valgrind taskset
 	RUN=${BUILD}/libexec/tlbcost-run
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
 	cd "${BATS_TEST_TMPDIR}" || return
 	# A CPU that we may use.
 	CPU=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')

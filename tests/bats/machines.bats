@@ -5,7 +5,6 @@
 setup() {
 	load common
 	need_built tlbcost
-	unset TLBCOST_ROOT
 	cd "${BATS_TEST_TMPDIR}" || return 1
 }
 

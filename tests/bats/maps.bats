@@ -4,6 +4,8 @@
 
 load common
 
+export JSON_NAMES='a = report["processes"][0]["areas"]'
+
 setup_file() {
 	make_memory maps
 }
@@ -14,7 +16,6 @@ setup() {
 	[[ -r /proc/self/smaps ]] || skip "needs /proc/PID/smaps"
 	MAPS=("${BUILD}/tlbcost" maps)
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}
-	unset TLBCOST_ROOT
 	cd "${BATS_TEST_TMPDIR}" || return
 }
 
@@ -55,8 +56,8 @@ start() { # <kind>
 	wait_until test -s ready
 	run --separate-stderr "${MAPS[@]}" --waste --json zeros.json "${pid}"
 	((status != 4)) || skip "the kernel does not tell: ${stderr}"
-	[[ $(value zeros.json 'sum(x["zero_bytes"] for x in a) * 4 == sum(x["huge_bytes"] for x in a) * 3') == True ]]
-	[[ $(value zeros.json 'sum(x["huge_bytes"] for x in a)') == 0 || ${output} == *" of its huge pages are zeros"* ]]
+	[[ $(json 'sum(x["zero_bytes"] for x in a) * 4 == sum(x["huge_bytes"] for x in a) * 3' zeros.json) == True ]]
+	[[ $(json 'sum(x["huge_bytes"] for x in a)' zeros.json) == 0 || ${output} == *" of its huge pages are zeros"* ]]
 	[[ ${output//$'\n'/ } == *"Were THP always, khugepaged would add 0 B with 0, "*" with 511 for max_ptes_none."* ]]
 	run -2 "${MAPS[@]}" --waste -- true
 }
@@ -73,15 +74,6 @@ watches() { # <pid of the watcher>
 	return 1
 }
 
-value() { # <JSON file> <expression of d, the document, and a, its areas>
-	"${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
-		import json, sys
-		d = json.load(open(sys.argv[1]))
-		a = d["processes"][0]["areas"]
-		print(eval(sys.argv[2]))
-	PYTHON
-}
-
 # bats test_tags=settings
 @test "a running process: its largest memory, its pages and why" {
 	start shared
@@ -92,14 +84,14 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	[[ ${output} == *"Memory of process ${pid}, ${MEMORY}"* ]]
 	[[ ${output} == *"shared memory"* ]]
 	[[ ${output} == *"A rough guess from sizes alone"* ]]
-	[[ $(value report.json 'a[0]["kind"]') == shared ]]
-	[[ $(value report.json 'a[0]["resident_bytes"] == 96 << 20') == True ]]
-	[[ $(value report.json 'a[0]["touched_bytes"]') == None ]]
-	[[ $(value report.json 'd["processes"][0]["clearing_ns"]') == None ]]
+	[[ $(json 'a[0]["kind"]') == shared ]]
+	[[ $(json 'a[0]["resident_bytes"] == 96 << 20') == True ]]
+	[[ $(json 'a[0]["touched_bytes"]') == None ]]
+	[[ $(json 'report["processes"][0]["clearing_ns"]') == None ]]
 	kill -0 "${pid}"
 	if [[ $(</sys/kernel/mm/transparent_hugepage/shmem_enabled) == *"[never]"* ]]; then
-		[[ $(value report.json 'a[0]["reason"]') == shmem_never ]]
-		[[ $(value report.json 'a[0]["exceeds_reach"]') == True ]]
+		[[ $(json 'a[0]["reason"]') == shmem_never ]]
+		[[ $(json 'a[0]["exceeds_reach"]') == True ]]
 		[[ $(tr -s ' \n' ' ' <<<"${output}") == *"not on huge pages: shmem_enabled is never"* ]]
 	fi
 }
@@ -112,8 +104,8 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 0))
 	[[ ${output} == *"No mapping exceeds the TLB's reach"*"by what is touched."* ]]
 	[[ $(tr -s ' \n' ' ' <<<"${output}") == *"Marking its pages unused took"* ]]
-	[[ $(value report.json '[x for x in a if x["kind"] == "shared"][0]["touched_bytes"]') == 0 ]]
-	[[ $(value report.json 'd["processes"][0]["clearing_ns"] > 0') == True ]]
+	[[ $(json '[x for x in a if x["kind"] == "shared"][0]["touched_bytes"]') == 0 ]]
+	[[ $(json 'report["processes"][0]["clearing_ns"] > 0') == True ]]
 }
 
 @test "memory that is used does, by the pages that are" {
@@ -126,8 +118,8 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	echo "${output}" "${stderr}"
 	((status == 0))
 	# A page that is in the TLB need not be walked to, and is then not seen.
-	[[ $(value report.json 'a[0]["touched_bytes"] > 32 << 20') == True ]]
-	[[ $(value report.json 'a[0]["touched_bytes"] <= a[0]["resident_bytes"]') == True ]]
+	[[ $(json 'a[0]["touched_bytes"] > 32 << 20') == True ]]
+	[[ $(json 'a[0]["touched_bytes"] <= a[0]["resident_bytes"]') == True ]]
 }
 
 @test "a program is looked at when it has most, and keeps its output and its exit code" {
@@ -137,8 +129,8 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 7))
 	[[ ${output} == mine ]]
 	[[ ${stderr} == *"shared memory"* ]]
-	[[ $(value report.json 'd["argv"][0]') == sh ]]
-	[[ $(value report.json 'd["processes"][0]["pid"]') == None ]]
+	[[ $(json 'report["argv"][0]') == sh ]]
+	[[ $(json 'report["processes"][0]["pid"]') == None ]]
 }
 
 # bats test_tags=settings
@@ -150,7 +142,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 		"${BUILD}/tlbcost" maps --json report.json "${MEMORY}" malloc 1500
 	echo "${stderr}"
 	((status == 0))
-	[[ $(value report.json '[x["words"] for x in a if x["kind"] == "hugetlbfs"][0]') == \
+	[[ $(json '[x["words"] for x in a if x["kind"] == "hugetlbfs"][0]') == \
 		"on 2 MiB pages of the pool already" ]]
 }
 

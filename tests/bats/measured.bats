@@ -13,7 +13,6 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 	mkdir tmp
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp TLBCOST_MEASURE=yes
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
 	priced_loads >loads.tsv
 	ESTIMATE=(timeout -k 5 170 "${BUILD}/tlbcost" estimate --calibration loads.tsv --json report.json --output report.txt)
 	LOOKUP=("${BUILD}/workloads/hash-lookup" --size 64M)

@@ -13,7 +13,6 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 	mkdir "${ODD}" 2>/dev/null || skip "this file system takes no such name"
 	cp "${BUILD}/workloads/cold" "${ODD}/cold"
-	unset SUDO_UID SUDO_GID
 }
 
 teardown() {

@@ -8,7 +8,6 @@ load common
 
 setup() {
 	need_built tlbcost libexec/tlbcost-copies workloads/numa-vector
-	unset TLBCOST_ROOT GLIBC_TUNABLES SUDO_UID SUDO_GID
 	cd "${BATS_TEST_TMPDIR}" || return
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}
 	WATCH=("${BUILD}/tlbcost" numa --cache "256K,256K" --watch)

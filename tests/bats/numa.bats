@@ -8,7 +8,6 @@ load common
 setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind workloads/numa-local
 	need_program valgrind
-	unset TLBCOST_ROOT GLIBC_TUNABLES SUDO_UID SUDO_GID
 	cd "${BATS_TEST_TMPDIR}" || return
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
 	mkdir tmp

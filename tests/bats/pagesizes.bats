@@ -12,7 +12,6 @@ JOURNAL=/run/tlbcost/journal.json
 
 setup() {
 	need_built tlbcost libexec/tlbcost-run venv/bin/python workloads/page-patterns
-	unset TLBCOST_ROOT SUDO_UID SUDO_GID
 	PATTERNS=${BUILD}/workloads/page-patterns
 	PAGESIZES=("${BUILD}/tlbcost" pagesizes --rounds 3 --accesses 100000)
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
@@ -46,24 +45,18 @@ as_before() {
 	[[ $(ls -A "${TMPDIR}") == "" ]]
 }
 
-json() { # <expression over d, the document of report.json>
-	"${BUILD}/venv/bin/python" -c 'import json, sys
-d = json.load(open("report.json"))
-print(eval(sys.argv[1]))' "$1"
-}
-
 @test "pagesizes: base and 2 MiB pages in turn, proven, and the pools as they were" {
 	need_pool
 	run --separate-stderr -0 "${PAGESIZES[@]}" --details --only 2,9 --size 2M --json report.json
 	[[ ${output} == *"time over 4 KiB"*" 9 64 MiB + 64 B"* ]]
 	[[ ${output} == *"in 24 GiB (the article: 24 GiB)"* ]]
 	[[ ${output} =~ " 9 64 MiB + 64 B"\ +[0-9.]+" ("[0-9.]+-[0-9.]+")"\ +0\.34 ]]
-	[[ $(json '[s["way"] for s in d["page_sizes"]]') == "['base', 'pool']" ]]
-	[[ $(json '[len(s["runs"]) for p in d["patterns"] for s in p["page_sizes"]]') == "[3, 3, 3, 3]" ]]
+	[[ $(json '[s["way"] for s in report["page_sizes"]]') == "['base', 'pool']" ]]
+	[[ $(json '[len(s["runs"]) for p in report["patterns"] for s in p["page_sizes"]]') == "[3, 3, 3, 3]" ]]
 	# 24 pages of each size; 911 of 4 KiB, and 32 of 2 MiB.
-	[[ $(json '[s["runs"][0]["proven_bytes"] for p in d["patterns"] for s in p["page_sizes"]]') == \
+	[[ $(json '[s["runs"][0]["proven_bytes"] for p in report["patterns"] for s in p["page_sizes"]]') == \
 		"[$((24 << 12)), $((24 << 21)), $((911 << 12)), $((32 << 21))]" ]]
-	[[ $(json 'all(r["proven_bytes"] == r["resident_bytes"] for p in d["patterns"]
+	[[ $(json 'all(r["proven_bytes"] == r["resident_bytes"] for p in report["patterns"]
 		for s in p["page_sizes"] for r in s["runs"])') == True ]]
 	as_before
 }
@@ -74,8 +67,8 @@ print(eval(sys.argv[1]))' "$1"
 	run --separate-stderr "${PAGESIZES[@]}" --only 10 --size 1G --json report.json
 	[[ ${stderr} != *"memory is fragmented"* ]] || skip "no 1 GiB of memory is in one piece"
 	((status == 0))
-	[[ $(json '{r["proven_bytes"] for r in d["patterns"][0]["page_sizes"][1]["runs"]}') == "{$((1 << 30))}" ]]
-	[[ $(json 'd["patterns"][0]["page_sizes"][1]["ratio"]["value"] > 0') == True ]]
+	[[ $(json '{r["proven_bytes"] for r in report["patterns"][0]["page_sizes"][1]["runs"]}') == "{$((1 << 30))}" ]]
+	[[ $(json 'report["patterns"][0]["page_sizes"][1]["ratio"]["value"] > 0') == True ]]
 	as_before
 }
 
@@ -86,11 +79,11 @@ print(eval(sys.argv[1]))' "$1"
 	run --separate-stderr "${PAGESIZES[@]}" --only 2,10 --size 1G --json report.json
 	[[ ${stderr} != *"memory is fragmented"* ]] || skip "no 1 GiB of memory is in one piece"
 	((status == 0))
-	if [[ $(json 'd["scaled_bytes"] >> 30') == 24 ]]; then
+	if [[ $(json 'report["scaled_bytes"] >> 30') == 24 ]]; then
 		[[ ${output} == *"NA 1 GiB, pattern 2: 5 pages of 1 GiB are needed at least, and there are "* ||
-			$(json 'len(d["patterns"][0]["page_sizes"][1]["runs"])') == 3 ]]
+			$(json 'len(report["patterns"][0]["page_sizes"][1]["runs"])') == 3 ]]
 	else
-		[[ $(json 'd["patterns"][0]["chunks"] == d["scaled_bytes"] >> 30') == True ]]
+		[[ $(json 'report["patterns"][0]["chunks"] == report["scaled_bytes"] >> 30') == True ]]
 	fi
 	as_before
 }
@@ -99,8 +92,8 @@ print(eval(sys.argv[1]))' "$1"
 	need_pool
 	[[ -w ${THP}/hugepages-64kB/enabled ]] || skip "this kernel has no transparent pages of 64 KiB"
 	run --separate-stderr -0 "${PAGESIZES[@]}" --only 2,9 --size 64K --json report.json
-	[[ $(json '[s["way"] for s in d["page_sizes"]]') == "['base', 'transparent']" ]]
-	[[ $(json 'd["patterns"][0]["page_sizes"][1]["runs"][0]["proven_bytes"]') == "$((24 << 16))" ]]
+	[[ $(json '[s["way"] for s in report["page_sizes"]]') == "['base', 'transparent']" ]]
+	[[ $(json 'report["patterns"][0]["page_sizes"][1]["runs"][0]["proven_bytes"]') == "$((24 << 16))" ]]
 	as_before
 }
 

@@ -16,7 +16,6 @@ setup() {
 	need_built tlbcost libexec/tlbcost-count venv/bin/python
 	[[ -w ${PARANOID} ]] || skip "cannot write ${PARANOID}"
 	COUNT=("${BUILD}/tlbcost" count -e page_faults)
-	unset TLBCOST_ROOT
 	cd "${BATS_TEST_TMPDIR}" || return
 	BEFORE=$(<"${PARANOID}")
 	keep put_back

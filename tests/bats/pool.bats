@@ -17,7 +17,6 @@ setup() {
 	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	[[ $(<"${SIZE}/surplus_hugepages") == 0 ]] || skip "huge pages are lent: somebody uses them"
 	POOL=("${BUILD}/tlbcost" pool)
-	unset TLBCOST_ROOT
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
 	mkdir "${TMPDIR}"
 	cd "${BATS_TEST_TMPDIR}" || return

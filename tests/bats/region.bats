@@ -23,19 +23,11 @@ setup() {
 		"${TREE}/tests/golden/calibration.tsv" --json report.json --output report.txt)
 	cp "${BATS_FILE_TMPDIR}"/{phases,only,stripped} "${BATS_TEST_TMPDIR}"
 	cd "${BATS_TEST_TMPDIR}" || return
-	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
 }
 
-# The value of a Python expression on `report` and walks(page size, access).
-json() { # <expression>
-	python3 -c '
-import json, sys
-report = json.load(open("report.json"))
-def walks(size, access):
+export JSON_NAMES='def walks(size, access):
     return sum(c["stlb_misses"] for c in report["simulation"]["counts"]
-               if c["page_size_bytes"] == size and c["access"] == access)
-print(eval(f"({sys.argv[1]})"))' "$1"
-}
+               if c["page_size_bytes"] == size and c["access"] == access)'
 
 # bats test_tags=long
 @test "region: walks are the reads' alone, as of a program that only reads" {

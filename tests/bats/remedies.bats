@@ -23,7 +23,6 @@ setup() {
 	need_built tlbcost libexec/tlbcost-run venv/bin/python
 	need_program cc
 	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
-	unset TLBCOST_ROOT GLIBC_TUNABLES
 	export SMAPS=${BATS_TEST_TMPDIR}/smaps ADVICE=${BATS_TEST_TMPDIR}/advice.json
 	export TLBCOST=${BUILD}/tlbcost
 	cd "${BATS_TEST_TMPDIR}" || return

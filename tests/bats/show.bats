@@ -9,7 +9,6 @@ setup_file() {
 	need_program valgrind
 	cd "${BATS_FILE_TMPDIR}" || return
 	export ESTIMATED=${BATS_FILE_TMPDIR}/saved.json
-	unset GLIBC_TUNABLES
 	"${BUILD}/tlbcost" estimate --engine valgrind --calibration "${TREE}/tests/golden/calibration.tsv" --runs 1 \
 		--json saved.json --output printed.txt -- sh -c 'seq 1000 | sort -n | tail -n 1' >/dev/null
 }

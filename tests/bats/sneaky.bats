@@ -21,7 +21,6 @@ setup() {
 	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
 	! tail -n 1 <(grep ' /dev/shm ' /proc/self/mountinfo) | grep -q huge= ||
 		skip "/dev/shm has huge pages here"
-	unset TLBCOST_ROOT GLIBC_TUNABLES
 	cd "${REPORTS}" || return
 	INDEX=("$(readlink -f "${BUILD}/venv/bin/python")" "${BUILD}/workloads/numpy-index.py"
 		--elements 16000000 --count 2000000 --rounds 4)

@@ -25,7 +25,7 @@ setup() {
 	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
 	[[ $(<"${THP}/enabled") != *"[never]"* ]] || skip "transparent huge pages are off"
 	"${BUILD}/libexec/tlbcost-thp" -- true 2>/dev/null || skip "programs may not be traced here"
-	unset TLBCOST_ROOT GLIBC_TUNABLES LD_PRELOAD
+	unset LD_PRELOAD
 	export SMAPS=${BATS_TEST_TMPDIR}/smaps TLBCOST=${BUILD}/tlbcost
 	REACHED=${BATS_TEST_TMPDIR}/reached.json
 	cd "${BATS_TEST_TMPDIR}" || return

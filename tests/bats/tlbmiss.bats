@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Do the article's two scripts find the walk's cost, print it as the article does, and end?
 
-bats_require_minimum_version 1.5.0
 load common
 
 setup() {

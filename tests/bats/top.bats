@@ -4,12 +4,14 @@
 
 load common
 
+export JSON_NAMES='r = {row["pid"]: row for row in report["rows"]}'
+
 setup() {
 	need_built tlbcost workloads/random-read
 	[[ -r /proc/self/smaps ]] || skip "needs /proc/PID/smaps"
 	TOP=("${BUILD}/tlbcost" top)
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}
-	unset TLBCOST_ROOT TMUX
+	unset TMUX
 	cd "${BATS_TEST_TMPDIR}" || return
 	TMUX_TMPDIR=$(mktemp -d /tmp/tlbcost-top.XXXXXX)
 	export TMUX_TMPDIR
@@ -30,15 +32,6 @@ start() {
 
 has_resident() { # <pid>
 	(($(awk '/^VmRSS/ { kb = $2 } END { print kb + 0 }' "/proc/$1/status") >= 64 << 10))
-}
-
-value() { # <JSON file> <expression of d, the document, and r, its rows by pid>
-	"${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
-		import json, sys
-		d = json.load(open(sys.argv[1]))
-		r = {row["pid"]: row for row in d["rows"]}
-		print(eval(sys.argv[2]))
-	PYTHON
 }
 
 # Run it in a terminal of this size, with a shell that says how it ended and how the terminal is.
@@ -79,15 +72,15 @@ pid_of_top() {
 	((status == 0))
 	[[ -z ${output}${stderr} ]]
 	[[ $(<text) == *"random-read"* && $(<text) != *"q quit"* ]]
-	[[ $(value report.json 'd["schema"]') == tlbcost-top-1 ]]
-	[[ $(value report.json "r[${pid}]['name']") == random-read ]]
-	[[ $(value report.json "r[${pid}]['memory_bytes'] >= 64 << 20") == True ]]
-	[[ $(value report.json "r[${pid}]['reach_ratio'] > 0") == True ]]
-	[[ $(value report.json "r[${pid}]['fault_rate'] >= 0") == True ]]
-	[[ $(value report.json 'all(x["memory_bytes"] >= x["huge_bytes"] + x["eligible_bytes"]
-		for x in d["rows"] if x["eligible_bytes"] is not None and x["age_s"] == x["eligible_age_s"])') == True ]]
-	[[ $(value report.json '[x["memory_bytes"] for x in d["rows"]] == sorted(
-		(x["memory_bytes"] for x in d["rows"]), reverse=True)') == True ]]
+	[[ $(json 'report["schema"]') == tlbcost-top-1 ]]
+	[[ $(json "r[${pid}]['name']") == random-read ]]
+	[[ $(json "r[${pid}]['memory_bytes'] >= 64 << 20") == True ]]
+	[[ $(json "r[${pid}]['reach_ratio'] > 0") == True ]]
+	[[ $(json "r[${pid}]['fault_rate'] >= 0") == True ]]
+	[[ $(json 'all(x["memory_bytes"] >= x["huge_bytes"] + x["eligible_bytes"]
+		for x in report["rows"] if x["eligible_bytes"] is not None and x["age_s"] == x["eligible_age_s"])') == True ]]
+	[[ $(json '[x["memory_bytes"] for x in report["rows"]] == sorted(
+		(x["memory_bytes"] for x in report["rows"]), reverse=True)') == True ]]
 	"${BUILD}/venv/bin/python" -c 'import json, jsonschema, sys
 jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 		report.json "${TREE}/data/schema/top.schema.json"
@@ -99,8 +92,8 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	echo "${output}" "${stderr}"
 	((status == 0))
 	[[ ${output} == *cgroup*memory* ]]
-	[[ $(value report.json 'sum(row["processes"] for row in d["rows"]) > 1') == True ]]
-	[[ $(value report.json '{row["pid"] for row in d["rows"]}') == "{None}" ]]
+	[[ $(json 'sum(row["processes"] for row in report["rows"]) > 1') == True ]]
+	[[ $(json '{row["pid"] for row in report["rows"]}') == "{None}" ]]
 }
 
 @test "metrics appear whole, and nothing else is printed" {

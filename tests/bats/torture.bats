@@ -3,7 +3,6 @@
 # bats file_tags=long
 # Is a program that is copied again and again as it would be if nobody were there?
 
-bats_require_minimum_version 1.5.0
 load common
 
 setup() {

@@ -10,12 +10,13 @@ THP=/sys/kernel/mm/transparent_hugepage/enabled
 LOCK=/run/tlbcost/private/lock
 POOL=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 
+export JSON_NAMES='trial = report["trials"][0]'
+
 setup() {
 	need_built tlbcost libexec/tlbcost-run venv/bin/python
 	need_program cc
 	[[ ! -e ${LOCK} ]] || flock -w 60 "${LOCK}" true || skip "another tlbcost changes settings"
 	TRIAL=("${BUILD}/tlbcost" trial --no-estimate --pairs 3)
-	unset TLBCOST_ROOT GLIBC_TUNABLES SUDO_UID SUDO_GID
 	cd "${BATS_TEST_TMPDIR}" || return
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
 	mkdir tmp
@@ -86,13 +87,6 @@ memory() { # <name> <how to get a pointer p to n bytes>
 # What was printed, in one line.
 words() {
 	tr -s ' \n' ' ' <<<"${output}"
-}
-
-json() { # <expression>
-	"${BUILD}/venv/bin/python" -c 'import json, sys
-report = json.load(open("report.json"))
-trial = report["trials"][0]
-print(eval(sys.argv[1]))' "$1"
 }
 
 @test "glibc-thp: proven, with the program's output once, and nothing changed" {

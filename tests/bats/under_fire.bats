@@ -30,7 +30,7 @@ teardown_file() {
 
 setup() {
 	cd "${FIRE}/work" || return
-	unset SUDO_UID SUDO_GID XDG_STATE_HOME XDG_CACHE_HOME TLBCOST_ROOT COLUMNS
+	unset XDG_STATE_HOME XDG_CACHE_HOME COLUMNS
 	export TMPDIR=${BATS_TEST_TMPDIR}/tmp HOME=${FIRE}/home
 	mkdir "${TMPDIR}"
 	chmod 1777 "${TMPDIR}"
@@ -85,8 +85,8 @@ processes() {
 	rmdir "${place}" || return 99
 	return "${code}"
 }
-cgroup_memory() { in_cgroup memory "$((256 << 20))" "$@"; }
-cgroup_pids() { in_cgroup pids 20 "$@"; }
+cgroup_memory() { try_in_cgroup memory "$((256 << 20))" "$@"; }
+cgroup_pids() { try_in_cgroup pids 20 "$@"; }
 # Its own clock for intervals is the kernel's: nobody can set that one.
 at_time() { # <libfaketime's time> <command>...
 	local code=0 file folder=/dev/shm before
@@ -141,29 +141,6 @@ two_at_once() {
 CONDITIONS=(plain full_disk full_tmpdir readonly_home files_13 files_16 memory_50m processes cgroup_memory
 	cgroup_pids clock_back clock_races ascii deleted closed_0 closed_1 closed_2 closed_01 closed_02 closed_12
 	closed_012 early_pipe narrow two_at_once)
-
-# In a cgroup of its own with this limit; 200 where none can be made.
-in_cgroup() { # <controller> <limit> <command>...
-	local mine group file code=0
-	mine=$(awk -F: -v name="$1" '$2 ~ "(^|,)" name "(,|$)" { print $3 }' /proc/self/cgroup)
-	if [[ -n ${mine} ]]; then
-		group=/sys/fs/cgroup/$1${mine%/}/tlbcost-test-$$
-		file=$([[ $1 == memory ]] && printf 'memory.limit_in_bytes' || printf 'pids.max')
-	else
-		group=/sys/fs/cgroup$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
-		group=${group%/}/tlbcost-test-$$
-		file=$1.max
-	fi
-	mkdir "${group}" 2>/dev/null || return 200
-	if ! { echo "$2" >"${group}/${file}"; } 2>/dev/null; then
-		rmdir "${group}"
-		return 200
-	fi
-	shift 2
-	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
-	wait_until rmdir "${group}" 2>/dev/null
-	return "${code}"
-}
 
 # Skips where this machine cannot make the condition.
 possible() { # <condition>
