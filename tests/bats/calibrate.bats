@@ -128,13 +128,12 @@ setup() {
 
 @test "calibrate: two at once share one calibration" {
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	local first code=0
+	local first
 	"${BUILD}/tlbcost" calibrate --output /dev/null 2>"${BATS_TEST_TMPDIR}/err1" 3>&- &
 	first=$!
 	wait_until grep -q "measuring" "${BATS_TEST_TMPDIR}/err1"
 	run -0 --separate-stderr "${BUILD}/tlbcost" calibrate --details
-	wait "${first}" || code=$?
-	((code == 0))
+	ended_with 0 "${first}"
 	[[ ${stderr} == "tlbcost: another tlbcost is calibrating this machine: waiting for it" ]]
 	[[ ${output} == *"Source     cached in"* || ${output} == *"Source     measured by another tlbcost just now"* ]]
 	# A good one is in the cache, a poor one is not, and no lock is left.

@@ -107,11 +107,6 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	run -125 bash -c '"$1" maps -- sleep 0.5 2>&-' _ "${BUILD}/tlbcost"
 }
 
-@test "standard output that is closed is reported" {
-	run -1 --separate-stderr bash -c '"$1" doctor >&-' _ "${BUILD}/tlbcost"
-	[[ ${stderr} == "tlbcost: cannot write standard output: "* ]]
-}
-
 @test "the time limit ends the program and all that it started, and says what was finished" {
 	export TMPDIR=${PWD}/tmp
 	mkdir tmp

@@ -74,14 +74,6 @@ start() {
 	[[ ${stderr} == *"this machine has one NUMA node"* ]]
 }
 
-@test "run --thp: a program whose memory is on huge pages, with its own output and exit code" {
-	need_madvise
-	run -0 --separate-stderr "${TLBCOST}" run --thp --json run.json -- "${LOOKUP[@]}"
-	[[ ${output} == "${SAID}" ]]
-	[[ $(json 'report["huge_bytes"] is not None' run.json) == True ]]
-	run -3 "${TLBCOST}" run --thp -- sh -c 'exit 3'
-}
-
 @test "validate and pagesizes: a record is reported without running anything" {
 	local sample=${TREE}/data/samples/amd-zen-5-guest/trials.tsv
 	run -0 "${TLBCOST}" validate --from "${sample}"

@@ -121,11 +121,11 @@ wait_until() { # <command> [<argument>...]
 	done
 }
 
-# The program ${pid} has ended with this code; if not, what it said is shown.
-ended_with() { # <exit code>
+# A program, ${pid} if none is named, has ended with this code; if not, what it said is shown.
+ended_with() { # <exit code> [<pid>]
 	local code=0
-	wait "${pid}" || code=$?
-	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
+	wait "${2-${pid}}" || code=$?
+	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat -- *stderr* && return 1; }
 }
 
 # Run a command in a cgroup of its own with this limit; 200 where none can be made.
@@ -222,6 +222,25 @@ anonymous_counts() {
 			sed -E '/^# (pid|parent_pid):/d' "${file}"
 			printf '\0'
 		done | sort -z | tr -d '\0'
+}
+
+# The environment, the folder, the descriptors and the signals of a program are the caller's.
+same_surroundings() { # <command that runs a program>...
+	local how probe
+	probe='env -0 | tr "\0" "\n" | grep -v ^_=; pwd; umask; ls /proc/self/fd
+		grep -E "^(Sig(Blk|Ign|Cgt)|NoNewPrivs|Seccomp|Cpus_allowed|Groups|Uid):" \
+			/proc/self/status
+		cut -d " " -f 5,6 /proc/$$/stat; readlink /proc/self/fd/5'
+	for how in "" "trap '' INT PIPE HUP TERM"; do
+		(
+			eval "${how}"
+			exec 5<"${TREE}/VERSION"
+			# The launcher replaces one shell, so that both probes have the same depth.
+			sh -c "${probe}" >expected
+			"$@" sh -c "${probe}" >actual
+		)
+		diff -u expected actual
+	done
 }
 
 # Whether a process is stopped, by a signal or its tracer.

@@ -112,12 +112,11 @@ while time.time() < end: pass'
 @test "SIGINT ends the following of a process, with what there is" {
 	start bash -c 'while :; do :; done'
 	timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}" 3>&- &
-	local copies=$! code=0
+	local copies=$!
 	sleep 2
 	# timeout passes it on.
 	kill -INT "${copies}"
-	wait "${copies}" || code=$?
-	((code == 0))
+	ended_with 0 "${copies}"
 	[[ -e ${OUT}/copies.tsv ]]
 	kill -0 "${PROCESS}"
 }
@@ -136,11 +135,10 @@ while time.time() < end: pass'
 @test "tlbcost-copies is killed: the running process continues, and nothing is left" {
 	start bash -c 'while :; do :; done'
 	"${COPIES}" --out "${OUT}" --pid "${PROCESS}" --copies 1000 3>&- &
-	local copies=$! code=0
+	local copies=$!
 	sleep 1.5
 	kill -KILL "${copies}"
-	wait "${copies}" || code=$?
-	((code == 137))
+	ended_with 137 "${copies}"
 	sleep 0.5
 	kill -0 "${PROCESS}"
 	[[ $(ps -o stat= -p "${PROCESS}") == R* ]]
@@ -149,12 +147,11 @@ while time.time() < end: pass'
 
 @test "a worker is killed: the program continues, and the table says so" {
 	"${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 2000000; i++)); do :; done; exit 3' 3>&- &
-	local copies=$! code=0
+	local copies=$!
 	wait_until pgrep -P "${copies}" -x tlbcost-worker
 	sleep 0.3
 	pkill -KILL -P "${copies}" -x tlbcost-worker
-	wait "${copies}" || code=$?
-	((code == 3))
+	ended_with 3 "${copies}"
 	(($(key lost_workers) > 0))
 }
 
@@ -162,12 +159,6 @@ while time.time() < end: pass'
 	run -0 timeout 60 "${COPIES}" --out "${OUT}" --overhead 0 -- bash -c 'for ((i = 0; i < 100000; i++)); do :; done'
 	[[ $(key state) == budget ]]
 	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: 0" ]]
-}
-
-estimate() { # <argument>...
-	priced_loads >"${OUT}/loads.tsv"
-	run -0 timeout 120 "${BUILD}/tlbcost" estimate --calibration "${OUT}/loads.tsv" --engine copies --no-measure \
-		--runs 1 --json "${OUT}/report.json" "$@"
 }
 
 @test "wrong command lines" {

@@ -33,14 +33,13 @@ start() { # <reason>
 
 # No copy was made, for this reason, and the program did not notice.
 refused() { # <reason> [<command>...]
-	local reason=$1 code=0
+	local reason=$1
 	shift
 	run -0 timeout -k 5 30 "$@" "${TORTURE}/copy" --copies 5 --limit-ms 500 --statistics "${STATISTICS}" --attach "${program}"
 	cat "${STATISTICS}"
 	(($(statistic injected) == 0))
 	(($(statistic "${reason}") > 0))
-	wait "${started}" || code=$?
-	((code == 11))
+	ended_with 11 "${started}"
 	[[ $(<"${BATS_TEST_TMPDIR}/output") == unharmed ]]
 }
 
@@ -86,7 +85,6 @@ refused() { # <reason> [<command>...]
 @test "a program of 32 bits" {
 	gcc -m32 -nostdlib -static -o "${BATS_TEST_TMPDIR}/narrow" "${TREE}/tests/torture/narrow.S" ||
 		skip "the compiler makes no programs of 32 bits"
-	local code=0
 	run timeout -k 5 30 "${TORTURE}/copy" --copies 5 --limit-ms 300 --statistics "${STATISTICS}" -- \
 		"${BATS_TEST_TMPDIR}/narrow"
 	[[ ${status} != 12[67] ]] || skip "this kernel runs no programs of 32 bits"

@@ -47,22 +47,6 @@ ANSWERS=("--help" "--version" "events --list" "machines" "doctor" "pool status" 
 	done
 }
 
-@test "all standard streams closed: no answer, an exit code" {
-	run -1 bash -c '"$@" <&- >&- 2>&-' - "${TLBCOST}" machines
-	[[ ${output} == "" ]]
-	run -127 bash -c '"$@" <&- >&- 2>&-' - "${TLBCOST}" estimate ./nowhere
-}
-
-@test "a limit of memory that nothing fits in is named: 125" {
-	local command
-	for command in estimate numa; do
-		run -125 bash -c 'ulimit -v 50000; "$@"' - "${TLBCOST}" "${command}" \
-			--calibration "${CALIBRATION}" true
-		a_message
-		[[ ${output} == *"not enough memory"*"hint: ulimit -v unlimited: the limit of memory is 50000 KiB" ]]
-	done
-}
-
 @test "a limit of stacks that Python overruns is named: 125" {
 	run -125 bash -c 'ulimit -s 64; "$@"' - "${TLBCOST}" estimate true
 	a_message

@@ -235,7 +235,7 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 }
 
 @test "a program killed from outside leaves evidence of itself, and no counts" {
-	local simulated file="" code=0
+	local simulated file=""
 	simulate -- sleep 60 3>&- &
 	simulated=$!
 	for ((i = 0; i < 3000; i++)); do
@@ -244,8 +244,7 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 		sleep 0.02
 	done
 	kill -KILL "$(keys pid)"
-	wait "${simulated}" || code=$?
-	((code == 137))
+	ended_with 137 "${simulated}"
 	[[ $(keys state) == running ]]
 	run -1 grep '^4096' "${file}"
 }

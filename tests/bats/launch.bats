@@ -80,21 +80,7 @@ left_over() { # the files that a failed run may not leave
 }
 
 @test "the environment, the folder, the descriptors and the signals are the caller's" {
-	local probe
-	probe='env -0 | tr "\0" "\n" | grep -v ^_=; pwd; umask; ls /proc/self/fd
-		grep -E "^(Sig(Blk|Ign|Cgt)|NoNewPrivs|Seccomp|Cpus_allowed|Groups|Uid):" \
-			/proc/self/status
-		cut -d " " -f 5,6 /proc/$$/stat; readlink /proc/self/fd/5'
-	for how in "" "trap '' INT PIPE HUP TERM"; do
-		(
-			eval "${how}"
-			exec 5<"${TREE}/VERSION"
-			# The launcher replaces one shell, so that both probes have the same depth.
-			sh -c "${probe}" >expected
-			"${RUN}" --output "${TABLE}" -- sh -c "${probe}" >actual
-		)
-		diff -u expected actual
-	done
+	same_surroundings "${RUN}" --output "${TABLE}" --
 }
 
 @test "closed descriptors stay closed" {
@@ -112,19 +98,18 @@ left_over() { # the files that a failed run may not leave
 }
 
 @test "SIGTERM is passed on to the program" {
-	local pid code=0
+	local pid
 	"${RUN}" --output "${TABLE}" -- sh -c 'trap "exit 42" TERM; : >ready
 		while :; do sleep 0.05; done' 3>&- &
 	pid=$!
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -TERM "${pid}"
-	wait "${pid}" || code=$?
-	[[ ${code} == 42 ]]
+	ended_with 42
 	[[ $(cell "${TABLE}" exit_code) == 42 ]]
 }
 
 @test "SIGINT is left to the program" {
-	local pid code=0
+	local pid
 	# A shell starts background jobs with SIGINT ignored; env restores it.
 	env --default-signal=INT "${RUN}" --output "${TABLE}" -- \
 		sh -c ': >ready; while [ ! -e stop ]; do sleep 0.05; done; exit 3' 3>&- &
@@ -132,8 +117,7 @@ left_over() { # the files that a failed run may not leave
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -INT "${pid}"
 	: >stop
-	wait "${pid}" || code=$?
-	[[ ${code} == 3 ]]
+	ended_with 3
 }
 
 @test "the program ends when the launcher's parent dies, or the launcher itself" {

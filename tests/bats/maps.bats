@@ -220,7 +220,7 @@ watches() { # <pid of the watcher>
 	need_program setsid
 	start shared
 	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
-	local signal how watcher code
+	local signal how watcher
 	mkdir tmp
 	for signal in INT TERM; do
 		for how in - ""; do
@@ -228,11 +228,8 @@ watches() { # <pid of the watcher>
 				>said 2>stderr 3>&- &
 			watcher=$!
 			watches "${watcher}"
-			code=0
 			kill "-${signal}" -- "${how}${watcher}"
-			wait "${watcher}" || code=$?
-			cat stderr
-			((code == 128 + $(kill -l "${signal}")))
+			ended_with $((128 + $(kill -l "${signal}"))) "${watcher}"
 			[[ $(<stderr) == "tlbcost: ended by SIG${signal}" && ! -s said ]]
 			[[ $(ls -A tmp) == "" ]]
 			kill -0 "${pid}"

@@ -116,14 +116,12 @@ nobody_is_left() {
 
 @test "Ctrl-C and SIGTERM end the simulation" {
 	need_program setsid ps
-	local signal code
+	local signal
 	for signal in INT TERM; do
 		start "touches.*.tsv" sh -c \
 			'if [ -e once ]; then rm once; sleep 60; else : >once; fi'
-		code=0
 		kill "-${signal}" -- "-${pid}"
-		wait "${pid}" || code=$?
-		((code == 128 + $(kill -l "${signal}")))
+		ended_with $((128 + $(kill -l "${signal}")))
 		grep -q "tlbcost: ended by SIG${signal}" said
 		nobody_is_left
 		rm -f once

@@ -78,10 +78,9 @@ sid: 3 passed, 0 failed, 1 skipped" ]]
 	in_release 'echo $$ >"${BATS_TEST_TMPDIR}/pid"; exec sleep 1000'
 	export BATS_TEST_TMPDIR
 	"${BATS_TEST_TMPDIR}/tree/scripts/check-releases" trixie 3>&- &
-	local pid=$! code=0
+	local pid=$!
 	wait_until test -s "${BATS_TEST_TMPDIR}/pid"
 	kill -TERM "${pid}"
-	wait "${pid}" || code=$?
-	((code == 143))
+	ended_with 143
 	wait_until has_ended "$(<"${BATS_TEST_TMPDIR}/pid")"
 }

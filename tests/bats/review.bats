@@ -155,9 +155,7 @@ assert len(rows) == 8 and [name for name in rows if rows[name] == "failed"] == [
 		sleep 0.1
 	done
 	kill -TERM "${review}"
-	code=0
-	wait "${review}" || code=$?
-	((code == 143))
+	ended_with 143 "${review}"
 	compgen -G 'plan.review/*.task.json'
 	# Results of before are not overwritten in silence.
 	run -2 "${TLBCOST}" review plan.toml

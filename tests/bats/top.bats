@@ -110,15 +110,14 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 }
 
 @test "without a terminal metrics are written until a signal comes" {
-	local writer code=0
+	local writer
 	"${TOP[@]}" --interval 0.2s --openmetrics tlbcost.prom >said 2>stderr 3>&- &
 	writer=$!
 	wait_until test -s tlbcost.prom
 	cp tlbcost.prom first
 	wait_until bash -c '! cmp -s tlbcost.prom first'
 	kill -TERM "${writer}"
-	wait "${writer}" || code=$?
-	((code == 143))
+	ended_with 143 "${writer}"
 	[[ $(<stderr) == "tlbcost: ended by SIGTERM" && ! -s said ]]
 	[[ -z $(find . -name '.tlbcost*') ]]
 	[[ $(tail -n 1 tlbcost.prom) == "# EOF" ]]

@@ -153,15 +153,14 @@ installed() { # <name>
 	program threads
 	TORTURE_UNTIL=${BATS_TEST_TMPDIR}/until timeout -k 5 60 "${TORTURE}/copy" --until "${BATS_TEST_TMPDIR}/until" \
 		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" 3>&- &
-	local tool=$! pid code=0
+	local tool=$! pid
 	wait_until pgrep -f "^${PROGRAM}"
 	pid=$(pgrep -o -f "^${PROGRAM}")
 	kill -STOP "${pid}"
 	wait_until grep -q '^State:.T' "/proc/${pid}/status"
 	sleep 0.2
 	kill -CONT "${pid}"
-	wait "${tool}" || code=$?
-	((code == 17))
+	ended_with 17 "${tool}"
 	[[ $(statistic stopped) -gt 0 && $(statistic injected) -eq 100 ]]
 	grep -q '^threads: ok' "${BATS_TEST_TMPDIR}/got"
 }
@@ -169,13 +168,12 @@ installed() { # <name>
 @test "a program that is killed leaves nothing" {
 	program threads
 	TORTURE_SECONDS=60 "${TORTURE}/copy" --copies 100000 -- "${PROGRAM}" 3>&- &
-	local tool=$! code=0
+	local tool=$!
 	wait_until pgrep -P "${tool}" -x threads
 	sleep 0.3
 	# The oldest: copies of it may have lower numbers.
 	kill -KILL "$(pgrep -o -P "${tool}" -x threads)"
-	wait "${tool}" || code=$?
-	((code == 137))
+	ended_with 137 "${tool}"
 	wait_until none_left_over
 }
 
@@ -223,7 +221,7 @@ installed() { # <name>
 
 @test "redis under load, with a snapshot" {
 	need_redis
-	local code=0 tool socket=${BATS_TEST_TMPDIR}/redis
+	local tool socket=${BATS_TEST_TMPDIR}/redis
 	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- redis-server --port 0 \
 		--unixsocket "${socket}" --save '' --dir "${OWN}" --logfile "${OWN}/log" 3>&- &
 	tool=$!
@@ -235,8 +233,7 @@ installed() { # <name>
 	[[ $(redis-cli -s "${socket}" llen mylist) == 40000 ]]
 	wait_until eval "redis-cli -s '${socket}' info persistence | grep -q rdb_last_bgsave_status:ok"
 	redis-cli -s "${socket}" shutdown nosave || true
-	wait "${tool}" || code=$?
-	((code == 0))
+	ended_with 0 "${tool}"
 	[[ $(statistic injected) -ge 50 ]]
 	run ! grep -q -i -E 'crash|assert|bug report' "${OWN}/log"
 }

@@ -218,7 +218,7 @@ words() {
 
 @test "a signal ends the program and puts the settings back" {
 	need_pool
-	local code signal
+	local signal
 	for signal in INT TERM; do
 		rm -f begun
 		# Not before the run on huge pages: the first run and a base run come before it.
@@ -235,9 +235,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-hugetlb -- \
 		[[ -e begun ]]
 		! unchanged >/dev/null
 		kill -s "${signal}" $!
-		code=0
-		wait $! || code=$?
-		((code == 128 + $(kill -l "${signal}")))
+		ended_with $((128 + $(kill -l "${signal}"))) $!
 		grep -q "tlbcost: ended by SIG${signal}" said
 		unchanged
 	done

@@ -45,6 +45,7 @@ command_of() { # <name>; fills words[]
 	estimate-json) words=("${estimate[@]}" --json report.json -- true) ;;
 	estimate-output) words=("${estimate[@]}" --output report.txt -- true) ;;
 	estimate-name) words=("${estimate[@]}" -- ./größe) ;;
+	numa) words=(numa --calibration "${FIRE}/costs.tsv" true) ;;
 	missing) words=(estimate -- ./größe-fehlt) ;;
 	maps) words=(maps $$) ;;
 	pool) words=(pool status) ;;
@@ -62,8 +63,8 @@ command_of() { # <name>; fills words[]
 	esac
 }
 
-EVERY=(--version --help estimate estimate-json estimate-output estimate-name missing maps doctor machines
-	pool events run show show-missing compare top init count review nonsense)
+EVERY=(--version --help estimate estimate-json estimate-output estimate-name numa missing maps doctor
+	machines pool events run show show-missing compare top init count review nonsense)
 
 # --- The conditions: each runs a command.
 
@@ -236,6 +237,7 @@ rows() { # reads the table from standard input
 		files_16   | doctor   | 0   | *
 		files_16   | run      | 0   | *
 		memory_50m | estimate | 125 | *not enough memory*hint: ulimit -v unlimited: the limit of memory is 50000 KiB
+		memory_50m | numa     | 125 | *not enough memory*hint: ulimit -v unlimited: the limit of memory is 50000 KiB
 		memory_50m | doctor   | 0   | *
 		memory_50m | top      | 0   | *
 		processes  | estimate | 125 | *Resource temporarily unavailable*hint: ulimit -u shows how many processes this user may have
@@ -292,6 +294,7 @@ rows() { # reads the table from standard input
 		closed_2   | estimate | 125 |
 		closed_012 | estimate | 125 |
 		closed_2   | missing  | 127 |
+		closed_012 | missing  | 127 |
 	END
 }
 

@@ -223,7 +223,7 @@ same_without_windows() { # <program> [<argument>...]
 }
 
 @test "a program killed from outside leaves no table of windows as if it had ended" {
-	local simulated file="" code=0
+	local simulated file=""
 	simulate "${WINDOWS}" --core="${CORE}" -- sleep 60 3>&- &
 	simulated=$!
 	for ((i = 0; i < 3000; i++)); do
@@ -232,8 +232,7 @@ same_without_windows() { # <program> [<argument>...]
 		sleep 0.02
 	done
 	kill -KILL "$(key "${file}" pid)"
-	wait "${simulated}" || code=$?
-	((code == 137))
+	ended_with 137 "${simulated}"
 	[[ $(key "${file}" state) == running ]]
 	run -1 grep '^[0-9]' "${file}"
 }

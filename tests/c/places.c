@@ -17,7 +17,6 @@ static size_t page_bytes;
 
 APART void touch_here(char *memory, size_t pages);
 APART void touch_in_child(char *memory, size_t pages);
-APART void touch_stack(size_t pages);
 
 #define TOUCH                                                \
 	do {                                                 \
@@ -33,16 +32,6 @@ void touch_here(char *memory, size_t pages)
 void touch_in_child(char *memory, size_t pages)
 {
 	TOUCH;
-}
-
-void touch_stack(size_t pages)
-{
-	volatile char frame[16384];
-
-	frame[0] = (char)pages;
-	if (pages > 1)
-		touch_stack(pages - 1);
-	frame[1] = frame[0];
 }
 
 static char *memory_of(size_t pages, int flags, int fd)
@@ -139,8 +128,6 @@ int main(int argc, char **argv)
 		execl(argv[0], argv[0], "library", argv[2], (char *)NULL);
 	else if (strcmp(what, "heap") == 0)
 		in_heap(pages);
-	else if (strcmp(what, "stack") == 0)
-		touch_stack(pages);
 	else if (strcmp(what, "shared") == 0)
 		touch_here(memory_of(pages, MAP_SHARED | MAP_ANONYMOUS, -1), pages);
 	else if (strcmp(what, "file") == 0)
