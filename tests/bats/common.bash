@@ -212,6 +212,19 @@ simulate() { # [<option of the tool>...] -- <program> [<argument>...]
 		--trace-children=yes --counts-dir="${COUNTS}" "${TOOL[@]}" "${options[@]}" "$@"
 }
 
+# Simulate a program that is killed from outside once its table of this kind says that it runs.
+kill_simulated() { # <kind of table> [<option of the tool>...]; fills table
+	local simulated number
+	simulate "${@:2}" -- sleep 60 3>&- &
+	simulated=$!
+	wait_until eval "grep -qs '^# state: running' ${COUNTS}/$1.*.tsv"
+	table=$(find "${COUNTS}" -name "$1.*.tsv")
+	number=$(sed -n 's/^# pid: //p' "${table}")
+	kill -KILL "${number}"
+	ended_with 137 "${simulated}"
+	grep -q '^# state: running' "${table}"
+}
+
 # The counts as text, without what differs from run to run.
 # shellcheck disable=SC2312  # no files are no counts
 anonymous_counts() {

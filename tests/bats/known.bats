@@ -235,18 +235,8 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 }
 
 @test "a program killed from outside leaves evidence of itself, and no counts" {
-	local simulated file=""
-	simulate -- sleep 60 3>&- &
-	simulated=$!
-	for ((i = 0; i < 3000; i++)); do
-		file=$(find counts -name 'counts.*.tsv' 2>/dev/null || true)
-		[[ -z ${file} ]] || [[ $(keys state) != running ]] || break
-		sleep 0.02
-	done
-	kill -KILL "$(keys pid)"
-	ended_with 137 "${simulated}"
-	[[ $(keys state) == running ]]
-	run -1 grep '^4096' "${file}"
+	kill_simulated counts
+	run -1 grep '^4096' "${table}"
 }
 
 @test "a program that dies of a signal has its counts" {

@@ -180,14 +180,7 @@ nobody_is_left() {
 }
 
 @test "simulator: a process killed from outside leaves no rows" {
-	simulate "${ALL[@]}" -- sleep 60 3>&- &
-	local job=$!
-	for _ in {1..600}; do
-		[[ ! -s $(echo "${COUNTS}"/touches.*.tsv) ]] || break
-		sleep 0.1
-	done
-	kill -KILL "$(sed -n 's/^# pid: //p' "${COUNTS}"/placement.*.tsv)"
-	wait "${job}" || true
-	run -0 cat "${COUNTS}"/placement.*.tsv "${COUNTS}"/touches.*.tsv
-	[[ ${output} == *"# state: running"* && ${output} != *"# end:"* ]]
+	kill_simulated placement "${ALL[@]}"
+	run -0 cat "${table}" "${COUNTS}"/touches.*.tsv
+	[[ ${output} != *"# end:"* ]]
 }

@@ -70,83 +70,34 @@ installed() { # <name>
 	PROGRAM=$(type -P "$1")
 }
 
-@test "calls that wait for a time" {
-	program timeouts
-	undisturbed -- "${PROGRAM}"
-	[[ $(statistic restarted) -gt 0 && $(statistic rewound) -gt 0 ]]
-}
-
-@test "calls that wait for an event" {
-	program wakes
-	undisturbed --tree -- "${PROGRAM}"
-}
-
-@test "signals and timers" {
-	program signals
-	undisturbed -- "${PROGRAM}"
-}
-
-@test "children" {
-	program children
-	undisturbed --tree -- "${PROGRAM}"
-}
-
-@test "children of a subreaper" {
-	program children
-	undisturbed -- "${PROGRAM}" subreaper
-}
-
-@test "children of a program that was running before" {
-	program children
-	undisturbed --foreign --tree -- "${PROGRAM}"
-}
-
-@test "locks, shared memory and restartable sequences" {
-	program locks
-	undisturbed -- "${PROGRAM}"
-	[[ $(statistic rseq_aborted) -gt 0 ]]
-}
-
-@test "descriptors that are closed while copies live on" {
-	program descriptors
-	undisturbed --hold-ms 1000 --alive 16 -- "${PROGRAM}"
-}
-
-@test "memory" {
-	program memory
-	undisturbed --tree -- "${PROGRAM}"
-}
-
-@test "memory that children do not get" {
-	program memory
-	undisturbed -- "${PROGRAM}" alone
-	[[ $(statistic missing) -gt 0 ]]
-}
-
-@test "threads that become another program" {
-	program execs
-	undisturbed -- "${PROGRAM}"
-}
-
-@test "64 threads" {
-	program threads
-	undisturbed -- "${PROGRAM}"
-}
-
-@test "64 threads without the first" {
-	program threads
-	undisturbed --foreign -- "${PROGRAM}" gone
-}
-
-@test "C++ exceptions" {
-	program exceptions
-	undisturbed -- "${PROGRAM}"
-}
-
-@test "a program that traces its child" {
-	program debugs
-	undisturbed --tree -- "${PROGRAM}" undumpable
-	[[ $(statistic traced) -gt 0 ]]
+# Each row: a program of the set, how it is copied, its argument, and what must have happened.
+@test "programs that notice what others do to them" {
+	local name options argument statistics each
+	while IFS='|' read -r name options argument statistics; do
+		program "${name// /}"
+		printf '%s%s\n' "${name}" "${argument}"
+		# shellcheck disable=SC2086  # words, or none
+		undisturbed ${options} -- "${PROGRAM}" ${argument} </dev/null
+		for each in ${statistics}; do
+			(($(statistic "${each}") > 0))
+		done
+	done <<-'END'
+		timeouts    |                            |            | restarted rewound
+		wakes       | --tree                     |            |
+		signals     |                            |            |
+		children    | --tree                     |            |
+		children    |                            | subreaper  |
+		children    | --foreign --tree           |            |
+		locks       |                            |            | rseq_aborted
+		descriptors | --hold-ms 1000 --alive 16  |            |
+		memory      | --tree                     |            |
+		memory      |                            | alone      | missing
+		execs       |                            |            |
+		threads     |                            |            |
+		threads     | --foreign                  | gone       |
+		exceptions  |                            |            |
+		debugs      | --tree                     | undumpable | traced
+	END
 }
 
 @test "a program that is stopped and continues" {

@@ -223,18 +223,8 @@ same_without_windows() { # <program> [<argument>...]
 }
 
 @test "a program killed from outside leaves no table of windows as if it had ended" {
-	local simulated file=""
-	simulate "${WINDOWS}" --core="${CORE}" -- sleep 60 3>&- &
-	simulated=$!
-	for ((i = 0; i < 3000; i++)); do
-		file=$(find counts -name 'windows.*.tsv' -size +0 2>/dev/null || true)
-		[[ -z ${file} ]] || [[ -z $(key "${file}" state) ]] || break
-		sleep 0.02
-	done
-	kill -KILL "$(key "${file}" pid)"
-	ended_with 137 "${simulated}"
-	[[ $(key "${file}" state) == running ]]
-	run -1 grep '^[0-9]' "${file}"
+	kill_simulated windows "${WINDOWS}" --core="${CORE}"
+	run -1 grep '^[0-9]' "${table}"
 }
 
 # Do both page sizes' cycles differ by less than two hundredths?
