@@ -393,27 +393,6 @@ missing_without() { # <command>...
 	proven 75
 }
 
-# Of the made-up advice of advise.py: the steps of one remedy, and how they are undone.
-remedy() { # <code> <key>
-	"${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
-		import json, sys
-		[advice] = json.load(open("advice.json"))
-		[found] = [each for each in advice["remedies"] if each["code"] == sys.argv[1]]
-		print(*found[sys.argv[2]], sep="\n")
-	PYTHON
-}
-
-advise() { # <kind> <name> <program> <command>...
-	PYTHONPATH=${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
-		>advice.json
-}
-
-need_pool() {
-	need_root
-	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
-		skip "needs a pool of 2 MiB pages that can be written"
-}
-
 @test "postgres: its shared buffers from a pool" {
 	need_pool
 	need_program setpriv

@@ -111,6 +111,18 @@ exec(sys.argv[3])
 print(eval(f"({sys.argv[1]})"))' "$1" "${2:-report.json}" "${JSON_NAMES-}"
 }
 
+# Run a command as if sudo had called it for user 65534; skips where he cannot reach our programs.
+under_sudo() { # <command>...
+	need_root
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-run" ||
+		skip "user 65534 cannot reach ${BUILD}"
+	local folder
+	folder=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
+	chmod 1777 "${folder}"
+	TMPDIR=${folder} SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "$@"
+	rmdir "${folder}"
+}
+
 # Wait until a command succeeds. A minute is for machines that are busy with other things, where
 # everything takes its time: a test that waited in vain fails.
 wait_until() { # <command> [<argument>...]
@@ -157,6 +169,26 @@ in_cgroup() { # <bytes> <command>...
 	try_in_cgroup memory "$@" || code=$?
 	((code != 200)) || skip "no memory cgroup can be made"
 	return "${code}"
+}
+
+# What is advised about memory of one kind: advice.json.
+advise() { # <kind> <name> <program> <command>...
+	PYTHONPATH=${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
+		>advice.json
+}
+
+# A part of a remedy that is advised, line by line, or the names of all of them.
+remedy() { # [<code> <key>]
+	"${BUILD}/venv/bin/python" - "$@" <<-'PYTHON'
+		import json, sys
+		[advice] = json.load(open("advice.json"))
+		known = {each["code"]: each for each in advice["remedies"]}
+		if len(sys.argv) == 1:
+		    print(*known)
+		else:
+		    value = known[sys.argv[1]][sys.argv[2]]
+		    print(*(value if isinstance(value, list) else [value]), sep="\n")
+	PYTHON
 }
 
 # What puts settings back when the test is over: one that is killed cannot do it itself.

@@ -251,14 +251,7 @@ two_lines() { # <file>
 
 # bats test_tags=settings
 @test "count: under sudo the program runs as the user who called it" {
-	need_root
-	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-count" ||
-		skip "user 65534 cannot reach ${BUILD}"
-	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
-	chmod 1777 "${TMPDIR}"
-	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${COUNT[@]}" -e page_faults \
-		--kernel --user sh -c 'id -u'
-	rmdir "${TMPDIR}"
+	under_sudo "${COUNT[@]}" -e page_faults --kernel --user sh -c 'id -u'
 	((status == 0))
 	[[ ${output} == 65534 ]]
 }

@@ -326,15 +326,7 @@ is_alone() {
 }
 
 @test "under sudo the program runs as the user who called it" {
-	need_root
-	# The user must be able to reach tlbcost, the program and the temporary files.
-	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-run" ||
-		skip "user 65534 cannot reach ${BUILD}"
-	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
-	chmod 1777 "${TMPDIR}"
-	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${ESTIMATE[@]}" --runs 1 \
-		--json report.json sh -c 'id -u'
-	rmdir "${TMPDIR}"
+	under_sudo "${ESTIMATE[@]}" --runs 1 --json report.json sh -c 'id -u'
 	((status == 0))
 	[[ ${output} == 65534 ]]
 	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]

@@ -7,10 +7,8 @@
 load common
 
 @test "SIGKILL at 20 random instants: settings, folders, processes and mounts are as before" {
-	need_root
+	need_pool
 	need_built tlbcost libexec/tlbcost-run venv/bin/python workloads/hash-lookup
-	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
-		skip "needs a pool of 2 MiB pages that can be written"
 	[[ ! -e /run/tlbcost/journal.json ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	run "${BUILD}/venv/bin/python" "${TREE}/tests/soak/kills.py" --kills 20 --only trial \
 		--only "pool reserve" --only "pool reserve, to stay" --log "${BATS_TEST_TMPDIR}/log"

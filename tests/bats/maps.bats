@@ -135,9 +135,7 @@ watches() { # <pid of the watcher>
 
 # bats test_tags=settings
 @test "hugetlb pages are reported, and that their use is not" {
-	need_root
-	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB
-	[[ -w ${pool}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
+	need_pool
 	run --separate-stderr "${BUILD}/tlbcost" pool reserve 64 -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=2 \
 		"${BUILD}/tlbcost" maps --json report.json "${MEMORY}" malloc 1500
 	echo "${stderr}"

@@ -10,10 +10,9 @@ SIZE=/sys/kernel/mm/hugepages/hugepages-2048kB
 JOURNAL=/run/tlbcost/journal.json
 
 setup() {
-	need_root
+	need_pool
 	need_program setsid unshare setpriv
 	need_built tlbcost libexec/tlbcost-run venv/bin/python
-	[[ -w ${SIZE}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
 	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	[[ $(<"${SIZE}/surplus_hugepages") == 0 ]] || skip "huge pages are lent: somebody uses them"
 	POOL=("${BUILD}/tlbcost" pool)

@@ -23,7 +23,7 @@ setup() {
 	need_built tlbcost libexec/tlbcost-run venv/bin/python
 	need_program cc
 	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
-	export SMAPS=${BATS_TEST_TMPDIR}/smaps ADVICE=${BATS_TEST_TMPDIR}/advice.json
+	export SMAPS=${BATS_TEST_TMPDIR}/smaps
 	export TLBCOST=${BUILD}/tlbcost
 	cd "${BATS_TEST_TMPDIR}" || return
 	MODE=$(chosen "${THP}/enabled")
@@ -54,33 +54,8 @@ teardown() {
 	rmdir /mnt/tlbcost-tmpfs /mnt/tlbcost-hugetlbfs /mnt/tlbcost-code 2>/dev/null || true
 }
 
-need_pool() {
-	need_root
-	[[ -w ${POOL} ]] || skip "needs a pool of 2 MiB pages that can be written"
-}
-
 need_mode() { # <mode>
 	[[ ${MODE} == "$1" ]] || skip "transparent huge pages are ${MODE} here, not $1"
-}
-
-# What is advised about memory of one kind.
-advise() { # <kind> <name> <program> <command>...
-	PYTHONPATH=${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
-		>"${ADVICE}"
-}
-
-# A part of a remedy, line by line, or the names of all of them.
-remedy() { # [<code> <key>]
-	"${BUILD}/venv/bin/python" - "${ADVICE}" "$@" <<-'PYTHON'
-		import json, sys
-		[advice] = json.load(open(sys.argv[1]))
-		known = {each["code"]: each for each in advice["remedies"]}
-		if len(sys.argv) == 2:
-		    print(*known)
-		else:
-		    value = known[sys.argv[2]][sys.argv[3]]
-		    print(*(value if isinstance(value, list) else [value]), sep="\n")
-	PYTHON
 }
 
 offered() { # <code>
@@ -399,5 +374,5 @@ code_program() { # <option of cc>...
 	TLBCOST_ROOT=${TREE}/tests/machines/no-thp \
 		advise file /nonexistent/file "${MEMORY}" "${MEMORY}" malloc 0
 	[[ $(remedy) == "" ]]
-	[[ $(<"${ADVICE}") == *'"no_remedy": "nothing puts it on huge pages here'* ]]
+	[[ $(<advice.json) == *'"no_remedy": "nothing puts it on huge pages here'* ]]
 }

@@ -112,8 +112,7 @@ follow() { # <code> <where the file is then>
 
 @test "the remedy followed puts it on huge pages: a hugetlbfs" {
 	estimate
-	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
-		skip "needs a pool of 2 MiB pages that can be written"
+	need_pool
 	follow hugetlbfs /mnt/tlbcost-hugetlbfs/tlbcost-sneaky
 }
 

@@ -333,17 +333,11 @@ busy() { # <name> <seconds of CPU time>
 
 @test "under sudo the program runs as the user who called it" {
 	need_pool
-	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-run" ||
-		skip "user 65534 cannot reach ${BUILD}"
+	under_sudo true
 	memory heap 'char *p = malloc(n); printf("%d\n", (int)getuid());'
 	cp heap /tmp/tlbcost-heap.$$
-	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
-	chmod 1777 "${TMPDIR}"
-	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${TRIAL[@]}" --with glibc-hugetlb -- \
-		"/tmp/tlbcost-heap.$$"
-	rmdir "${TMPDIR}"
+	under_sudo "${TRIAL[@]}" --with glibc-hugetlb -- "/tmp/tlbcost-heap.$$"
 	rm "/tmp/tlbcost-heap.$$"
-	TMPDIR=${BATS_TEST_TMPDIR}/tmp
 	((status == 0))
 	[[ ${lines[0]} == 65534 ]]
 	unchanged

@@ -27,10 +27,9 @@ teardown() {
 
 # For tests that reserve huge pages: notes the settings, which teardown puts back.
 on_huge_pages() {
-	need_root
+	need_pool
 	need_program hugectl valgrind setsid pgrep
 	need_built workloads/stream libexec/tlbcost-run
-	[[ -w ${SIZE}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
 	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	BEFORE=$(<"${SIZE}/nr_hugepages")
 	state >before
