@@ -197,14 +197,10 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 }
 
 @test "options for a simulation are refused where there is none: 2" {
-	run -2 "${BUILD}/tlbcost" estimate --backend pmu --code code.tsv true
-	[[ ${output} == *"--code needs a simulation"* ]]
-	run -2 "${BUILD}/tlbcost" estimate --from nothing --folded folded
-	[[ ${output} == *"--folded needs a simulation"* ]]
-	run -2 "${BUILD}/tlbcost" estimate --plot phases.pdf true
-	[[ ${output} == *"not a .png or .svg file"* ]]
-	run -125 "${BUILD}/tlbcost" estimate --code nowhere/code.tsv true
-	[[ ${output} == *"no such folder"* ]]
+	answers 2 "--code needs a simulation" -- "${BUILD}/tlbcost" estimate --backend pmu --code code.tsv true
+	answers 2 "--folded needs a simulation" -- "${BUILD}/tlbcost" estimate --from nothing --folded folded
+	answers 2 "not a .png or .svg file" -- "${BUILD}/tlbcost" estimate --plot phases.pdf true
+	answers 125 "no such folder" -- "${BUILD}/tlbcost" estimate --code nowhere/code.tsv true
 	[[ ! -e code.tsv && ! -e folded ]]
 }
 

@@ -123,6 +123,23 @@ under_sudo() { # <command>...
 	rmdir "${folder}"
 }
 
+# A command ends with this code, and says these words in this order.
+answers() { # <exit code> <words>... -- <command>...
+	local code=$1 words=() each rest
+	shift
+	while [[ $1 != -- ]]; do
+		words+=("$1")
+		shift
+	done
+	run "-${code}" "${@:2}"
+	# shellcheck disable=SC2154  # run sets it
+	rest=${output}
+	for each in "${words[@]}"; do
+		[[ ${rest} == *"${each}"* ]] || { printf '"%s" is missing in:\n%s\n' "${each}" "${output}" && return 1; }
+		rest=${rest#*"${each}"}
+	done
+}
+
 # Wait until a command succeeds. A minute is for machines that are busy with other things, where
 # everything takes its time: a test that waited in vain fails.
 wait_until() { # <command> [<argument>...]

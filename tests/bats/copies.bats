@@ -128,8 +128,7 @@ while time.time() < end: pass'
 }
 
 @test "a process that is not there" {
-	run -4 timeout 60 "${COPIES}" --out "${OUT}" --pid 2147483646
-	[[ ${output} == *"cannot watch the process"* ]]
+	answers 4 "cannot watch the process" -- timeout 60 "${COPIES}" --out "${OUT}" --pid 2147483646
 }
 
 @test "tlbcost-copies is killed: the running process continues, and nothing is left" {
@@ -162,18 +161,12 @@ while time.time() < end: pass'
 }
 
 @test "wrong command lines" {
-	run -125 "${COPIES}" -- true
-	[[ ${output} == *"no --out FOLDER"* ]]
-	run -125 "${COPIES}" --out "${OUT}"
-	[[ ${output} == *"nothing to run"* ]]
-	run -125 "${COPIES}" --out "${OUT}" --overhead 2 -- true
-	[[ ${output} == *"not a fraction"* ]]
-	run -125 "${COPIES}" --out "${OUT}" --l1d nonsense -- true
-	[[ ${output} == *"--l1d"* ]]
-	run -125 "${COPIES}" --out "${OUT}/nowhere" -- true
-	[[ ${output} == *"No such file"* ]]
-	run -0 "${COPIES}" --help
-	[[ ${output} == *"--overhead"* ]]
+	answers 125 "no --out FOLDER" -- "${COPIES}" -- true
+	answers 125 "nothing to run" -- "${COPIES}" --out "${OUT}"
+	answers 125 "not a fraction" -- "${COPIES}" --out "${OUT}" --overhead 2 -- true
+	answers 125 "--l1d" -- "${COPIES}" --out "${OUT}" --l1d nonsense -- true
+	answers 125 "No such file" -- "${COPIES}" --out "${OUT}/nowhere" -- true
+	answers 0 "--overhead" -- "${COPIES}" --help
 }
 
 @test "copies wait while another one is measured; what there is no time for is given up" {

@@ -207,20 +207,16 @@ two_lines() { # <file>
 
 @test "count: mistakes on the command line" {
 	local options
-	run -2 "${COUNT[@]}"
-	[[ ${output} == *"nothing to count"*"hint: "* ]]
-	run -2 "${COUNT[@]}" -a -p 1
-	[[ ${output} == *"exclude each other"* ]]
+	answers 2 "nothing to count" "hint: " -- "${COUNT[@]}"
+	answers 2 "exclude each other" -- "${COUNT[@]}" -a -p 1
 	run -2 "${COUNT[@]}" -p 1 --runs 2
-	run -2 "${COUNT[@]}" -e no_such_event -- true
-	[[ ${output} == *"no event of "*" is called 'no_such_event'"* ]]
+	answers 2 "no event of " " is called 'no_such_event'" -- "${COUNT[@]}" -e no_such_event -- true
 	run -2 "${COUNT[@]}" --pmu no-such-cpu -- true
 	for options in '-p 0' '-p x' '-I 0' '-I 1s' '--runs 0'; do
 		# shellcheck disable=SC2086  # two words
 		run -2 "${COUNT[@]}" ${options} -- true
 	done
-	run -4 "${COUNT[@]}" -p 4194303
-	[[ ${output} == *"there is no process 4194303"* ]]
+	answers 4 "there is no process 4194303" -- "${COUNT[@]}" -p 4194303
 }
 
 @test "count: what does not fit into the counters is counted in another run" {

@@ -326,8 +326,7 @@ make_certificates() { # <name>
 	[[ ${output} == *"tls:// needs --tls-ca-file and --tls-cert"* ]]
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 --init
 	[[ ${output} == *"--scheduler needs a PLAN with services"* ]]
-	run -2 "${TLBCOST}" worker --scheduler tcp://127.0.0.1:1
-	[[ ${output} == *"--machine"* ]]
+	answers 2 "--machine" -- "${TLBCOST}" worker --scheduler tcp://127.0.0.1:1
 	printf '[machines.bare]\n[[services]]\nname = "counted"\nmachines = ["bare"]\n' >>plan.toml
 	printf 'counts = "plan.toml"\n' >>plan.toml
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 plan.toml

@@ -87,6 +87,5 @@ assert argv[0] == "./od\\xffd\nname/cold", argv'
 }
 
 @test "messages" {
-	run -127 "${TLBCOST}" estimate "./${ODD}/nowhere"
-	[[ ${output} == *"cannot run ./${SHOWN}/nowhere: no such file"* ]]
+	answers 127 "cannot run ./${SHOWN}/nowhere: no such file" -- "${TLBCOST}" estimate "./${ODD}/nowhere"
 }

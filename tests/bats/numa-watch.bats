@@ -36,20 +36,13 @@ one_node() {
 }
 
 @test "mistakes are refused before anything is watched" {
-	run -2 "${WATCH[@]}" 1 -- true
-	[[ ${output} == *"give either a process to watch, or a program to run"* ]]
-	run -2 "${WATCH[@]}" 1 --nodes 4 --apply
-	[[ ${output} == *"nothing can be applied to nodes that do not exist"* ]]
-	run -2 "${BUILD}/tlbcost" numa --samples copies -- true
-	[[ ${output} == *"--samples needs --watch"* ]]
-	run -2 "${BUILD}/tlbcost" numa --apply -- true
-	[[ ${output} == *"--apply needs --watch"* ]]
-	run -2 "${WATCH[@]}" 1 --threshold warm=3
-	[[ ${output} == *"no threshold is called warm: there are act_maptu, "* ]]
-	run -2 "${WATCH[@]}" 1 --threshold hot=-3
-	[[ ${output} == *"not a value of hot: -3"* ]]
-	run -2 "${WATCH[@]}" 1 --threshold windows=1
-	[[ ${output} == *"two are the least that has a spread"* ]]
+	answers 2 "give either a process to watch, or a program to run" -- "${WATCH[@]}" 1 -- true
+	answers 2 "nothing can be applied to nodes that do not exist" -- "${WATCH[@]}" 1 --nodes 4 --apply
+	answers 2 "--samples needs --watch" -- "${BUILD}/tlbcost" numa --samples copies -- true
+	answers 2 "--apply needs --watch" -- "${BUILD}/tlbcost" numa --apply -- true
+	answers 2 "no threshold is called warm: there are act_maptu, " -- "${WATCH[@]}" 1 --threshold warm=3
+	answers 2 "not a value of hot: -3" -- "${WATCH[@]}" 1 --threshold hot=-3
+	answers 2 "two are the least that has a spread" -- "${WATCH[@]}" 1 --threshold windows=1
 }
 
 @test "a PMU that samples no memory accesses is refused by name; without one copies are sampled" {
@@ -64,8 +57,7 @@ one_node() {
 }
 
 @test "a process that is not there is named" {
-	run -1 "${WATCH[@]}" 4194303 --nodes 4
-	[[ ${output} == *"there is no process 4194303"* ]]
+	answers 1 "there is no process 4194303" -- "${WATCH[@]}" 4194303 --nodes 4
 }
 
 @test "without root nothing is applied, and the line that would is named" {

@@ -170,8 +170,7 @@ while not pathlib.Path("go").exists():
 	done
 	grep "waiting up to 30 s: process ${pid} (tlbcost pool)" waited
 	[[ $(pages) == "$((BEFORE + 16))" ]]
-	run -0 "${POOL[@]}" status
-	[[ ${output} == *"process ${pid} ("*"which restores it when it ends"* ]]
+	answers 0 "process ${pid} (" "which restores it when it ends" -- "${POOL[@]}" status
 	kill -TERM "${pid}"
 	ended_with 143
 	wait "${second}"

@@ -105,8 +105,7 @@ about() { # <actual> <expected>
 	wait "${pid}"
 	for command in "" "touch started"; do
 		# shellcheck disable=SC2086  # none, or two words
-		run -4 "${RECORD[@]}" -p "${pid}" -- ${command}
-		[[ ${output} == *"there is no process ${pid}"* ]]
+		answers 4 "there is no process ${pid}" -- "${RECORD[@]}" -p "${pid}" -- ${command}
 	done
 	[[ ! -e started ]]
 }
@@ -173,17 +172,14 @@ about() { # <actual> <expected>
 }
 
 @test "refusals are the same as those of count; annotate reads perf's own files, and names what it cannot" {
-	run -2 "${BUILD}/tlbcost" record
-	[[ ${output} == *"nothing to record"* ]]
+	answers 2 "nothing to record" -- "${BUILD}/tlbcost" record
 	run -2 "${BUILD}/tlbcost" record -e nonsense -- true
 	run -2 "${BUILD}/tlbcost" record -e page_faults --period 3 --frequency 4 -- true
 	run -127 "${BUILD}/tlbcost" record -e page_faults -- ./nowhere
 	run -125 "${BUILD}/tlbcost" record -e page_faults --output nowhere/x -- touch started
 	[[ ! -e started ]]
-	run -1 "${BUILD}/tlbcost" annotate missing
-	[[ ${output} == *"no such file"*"tlbcost record"* ]]
-	run -1 "${BUILD}/tlbcost" annotate --by mapping "${FILE}"
-	[[ ${output} == *"--addresses"* ]]
+	answers 1 "no such file" "tlbcost record" -- "${BUILD}/tlbcost" annotate missing
+	answers 1 "--addresses" -- "${BUILD}/tlbcost" annotate --by mapping "${FILE}"
 	perf record -q -N -o own.data -e page-faults:u -c 1 "${PLACES}" here 200
 	run -0 "${BUILD}/tlbcost" annotate --json profile.json own.data
 	[[ ${output} == *touch_here* ]]

@@ -80,27 +80,21 @@ assert (row["service"], row["hosts"], row["hosts_gaining"]) == ("db", 1, 0), row
 }
 
 @test "wrong files and options have their messages" {
-	run -2 "${TLBCOST}" review --counts 'stats/*.parquet'
-	[[ ${output} == *"no file matches stats/*.parquet"*"hint: "* ]]
+	answers 2 "no file matches stats/*.parquet" "hint: " -- "${TLBCOST}" review --counts 'stats/*.parquet'
 	: >empty.csv
-	run -1 "${TLBCOST}" review --counts empty.csv
-	[[ ${output} == *"cannot read empty.csv: it is empty"* ]]
+	answers 1 "cannot read empty.csv: it is empty" -- "${TLBCOST}" review --counts empty.csv
 	printf 'host,event\na,b\n' >stats.csv
 	run -1 "${TLBCOST}" review --counts stats.csv
 	[[ ${output} == *"cannot read stats.csv: there is no column 'service'"*"hint: the columns are"* ]]
 	printf 'PAR1' >stats.parquet
-	run -1 "${TLBCOST}" review --counts stats.parquet
-	[[ ${output} == *"cannot read stats.parquet: "* ]]
+	answers 1 "cannot read stats.parquet: " -- "${TLBCOST}" review --counts stats.parquet
 	run -2 "${TLBCOST}" review --counts stats.csv --csv stats.csv
 	[[ ${output} == *"--counts and --csv are the same file"* ]]
 	run -2 "${TLBCOST}" review --counts stats.csv stats.parquet
 	[[ ${output} == *"stats.parquet is no plan but counts"*"in quotes"* ]]
-	run -2 "${TLBCOST}" review --counts stats.csv --gate
-	[[ ${output} == *"--counts and --gate exclude each other"* ]]
-	run -2 "${TLBCOST}" review --hosts hosts.csv plan.toml
-	[[ ${output} == *"--hosts needs --counts"* ]]
-	run -2 "${TLBCOST}" review --host a plan.toml
-	[[ ${output} == *"--host needs --convert"* ]]
+	answers 2 "--counts and --gate exclude each other" -- "${TLBCOST}" review --counts stats.csv --gate
+	answers 2 "--hosts needs --counts" -- "${TLBCOST}" review --hosts hosts.csv plan.toml
+	answers 2 "--host needs --convert" -- "${TLBCOST}" review --host a plan.toml
 	perf_log >perf.json
 	run -1 "${TLBCOST}" review --counts perf.json
 	[[ ${output} == *"perf.json:1: no 'host' in it"*"--convert perf.json --host NAME"* ]]

@@ -447,8 +447,7 @@ end_process() {
 		"--event a=b --pid 1 --all-cpus" "--event a=b --user-only --kernel-only" \
 		"--event a=b --probe" "--event a=b --run same --output same"; do
 		# shellcheck disable=SC2086  # words
-		run -125 "${COUNT}" ${wrong} -- touch started
-		[[ ${output} == *"tlbcost: hint: "* ]]
+		answers 125 "tlbcost: hint: " -- "${COUNT}" ${wrong} -- touch started
 	done
 	run -125 "${COUNT}" --event "two words=perf::PAGE-FAULTS" -- touch started
 	run -125 "${COUNT}" "${FAULTS[@]}"

@@ -126,8 +126,7 @@ kill_a_stream() {
 
 @test "a STREAM that fails at once gives its exit code, and nothing is changed" {
 	on_huge_pages
-	run -3 "${VALIDATE[@]}" --stream --size 96M -- --fail 3
-	[[ ${output} == *"stream exited with 3"* ]]
+	answers 3 "stream exited with 3" -- "${VALIDATE[@]}" --stream --size 96M -- --fail 3
 	as_before
 }
 

@@ -100,14 +100,11 @@ sqlite() { # <rows> <lookups>
 @test "each describes its options, and refuses unknown ones and no numbers" {
 	local workload bad
 	for workload in $(all_workloads); do
-		run -0 "${workload}" --help
-		[[ ${output} == *"--"*"("*")"* ]]
-		run -2 "${workload}" --frobnicate 1
-		[[ ${output} == *"unknown option: --frobnicate"* ]]
+		answers 0 " --" "(" ")" -- "${workload}" --help
+		answers 2 "unknown option: --frobnicate" -- "${workload}" --frobnicate 1
 	done
 	for bad in "" -1 1x 1kk 99999999999999999999 99999999999G 0; do
-		run -2 "${BUILD}/workloads/cold" --pages "${bad}"
-		[[ ${output} == *"--pages needs a number of at least 1"* ]]
+		answers 2 "--pages needs a number of at least 1" -- "${BUILD}/workloads/cold" --pages "${bad}"
 	done
 	run -2 "${BUILD}/workloads/cold" --pages
 }
