@@ -188,19 +188,6 @@ TEST(one_that_is_gone_is_refused)
 	CHECK(failed != NULL);
 }
 
-TEST(areas_are_found_by_address)
-{
-	char *memory = mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t address = (uint64_t)(uintptr_t)memory;
-	struct vma vma;
-
-	CHECK_EQUAL(vma_find(getpid(), address + 5000, &vma), 1);
-	CHECK(vma.start <= address && vma.end >= address + (64 << 10));
-	CHECK(vma.writable && vma.anonymous && !vma.shared);
-	munmap(memory, 64 << 10);
-	CHECK_EQUAL(vma_find(getpid(), 4096, &vma), 0);
-}
-
 TEST(lines_of_smaps_are_read)
 {
 	struct vma vma;

@@ -57,22 +57,4 @@ TEST(no_note_is_lost)
 	samples_free(&samples);
 }
 
-TEST(absent_is_na)
-{
-	struct samples samples = { 0 };
-	char *text;
-
-	CHECK_EQUAL(samples_add(&samples, (struct sample){
-		.probe = "cycles", .ns = 0.5, .packed_ns = NAN }), 0);
-	CHECK_EQUAL(samples_add(&samples, (struct sample){
-		.probe = "tlb", .layout = "spread", .access = "serial", .page_size_bytes = 4096,
-		.spacing_bytes = 8192, .lines = 7, .repetition = 3, .ns = 2, .packed_ns = 1.5 }), 0);
-	text = written(&samples);
-	CHECK(strstr(text, "\ncycles\tNA\tNA\tNA\tNA\tNA\t0\t0.500\tNA\n") != NULL);
-	CHECK(strstr(text, "\ntlb\t4096\tspread\t8192\tserial\t7\t3\t2.000\t1.500\n") != NULL);
-	CHECK(strstr(text, "\n# end: 2\n") != NULL);
-	free(text);
-	samples_free(&samples);
-}
-
 CHECK_MAIN

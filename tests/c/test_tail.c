@@ -7,19 +7,6 @@
 
 #include "saved.h"
 
-TEST(tail_holds_what_fits)
-{
-	char bytes[TAIL_BYTES + 1];
-	struct tail tail = { 0 };
-
-	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 0);
-	tail_add(&tail, "abc", 3);
-	tail_add(&tail, "", 0);
-	tail_add(&tail, "de", 2);
-	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 5);
-	CHECK(memcmp(bytes, "abcde", 5) == 0);
-}
-
 /* Pieces of every size around the ring's own, against a plain long buffer. */
 TEST(tail_keeps_the_last_bytes)
 {

@@ -3,7 +3,6 @@
 #include "check.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -390,57 +389,6 @@ TEST(refused_gone)
 	injected_nap(10000);
 	CHECK_EQUAL(refusal_of(&injected, true), REFUSED_GONE);
 	injected_end(&injected);
-}
-
-TEST(two_copies_of_one_stop)
-{
-	struct injector_request request;
-	struct injector_answer answer;
-	struct injected injected;
-
-	CHECK_EQUAL(begin(&injected, only_spins), 0);
-	request = injected_request(&injected);
-	request.copies = 2;
-	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
-	CHECK_EQUAL(answer.copies, 2);
-	CHECK_EQUAL(answer.copy[0].start.rip, answer.copy[1].start.rip);
-	for (unsigned i = 0; i < 2; i++) {
-		CHECK_EQUAL(copy_take(&answer.copy[i]), 0);
-		copy_kill(&answer.copy[i]);
-	}
-	check_end(&injected, 7);
-}
-
-/* An ordinary user and his own processes. */
-TEST(an_ordinary_user)
-{
-	struct injector_request request;
-	struct injected injected;
-	int status = -1;
-	pid_t user;
-
-	if (getuid() != 0)
-		CHECK_SKIP("all tests are an ordinary user's");
-	fflush(stdout);
-	user = fork();
-	if (user == 0) {
-		check_failures = 0;
-		if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
-			_exit(1);
-		/* Who has changed his user may not be traced. */
-		CHECK_EQUAL(begin(&injected, only_spins), 0);
-		CHECK_EQUAL(refusal_of(&injected, false), REFUSED_PERMISSION);
-		check_end(&injected, 7);
-		prctl(PR_SET_DUMPABLE, 1);
-		CHECK_EQUAL(begin(&injected, only_spins), 0);
-		request = injected_request(&injected);
-		CHECK_EQUAL(copy_times(&injected, &request, 10), 10);
-		check_end(&injected, 7);
-		fflush(stdout);
-		_exit(check_failures ? 1 : 0);
-	}
-	waitpid(user, &status, 0);
-	CHECK_EQUAL(status, 0);
 }
 
 /* The first process of a namespace of process ids, which is given its orphans. */

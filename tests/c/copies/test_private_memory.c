@@ -9,30 +9,6 @@
 #include "copy_mappings.h"
 #include "private_memory.h"
 
-TEST(nothing_is_written_for_others)
-{
-	struct arm_stretch stretch = { 0 };
-	struct injected injected;
-	struct copy copy;
-	struct arm arm;
-	uint64_t before, after = 0;
-
-	if (begin(&injected, &copy, updates) == 0) {
-		kill(injected.program, SIGSTOP);
-		injected_nap(20000);
-		before = *shared;
-		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
-		CHECK_EQUAL(arm_run(&arm, NULL, 300 * MS, &stretch), ARM_TIME);
-		CHECK_EQUAL(*shared, before);
-		/* It has counted for itself. */
-		CHECK_EQUAL(copy_read(&arm.copy, (uintptr_t)shared, &after, sizeof(after)), 0);
-		CHECK(after > before);
-		arm_kill(&arm, &copy);
-		CHECK_EQUAL(arm.copy.pid, 0);
-	}
-	end(&injected, &copy);
-}
-
 static bool gives_huge_pages(void)
 {
 	FILE *enabled = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
