@@ -122,25 +122,33 @@ missing_without() { # <command>...
 	(($(covered) <= 15))
 }
 
-@test "glibc: a large block" {
-	need_glibc_tunable
-	estimate "${MEMORY}" malloc 0
-	allocated_by "glibc's malloc"
-	first_is glibc-thp
-	[[ $(advised proof) == "tlbcost trial --with glibc-thp -- ${MEMORY} malloc 0" ]]
-	missing_without "${MEMORY}" malloc 0
+# A program's allocator has a switch, which is what is advised first; by it, its memory is covered.
+switched() { # <allocator> <code> <least %> <command>...
+	estimate "${@:4}"
+	allocated_by "$1"
+	first_is "$2"
 	follow
-	proven
+	proven "$3"
 }
 
-@test "glibc: a heap that grows by brk" {
-	need_glibc_tunable
-	estimate "${MEMORY}" steps 0
-	allocated_by "glibc's malloc"
-	first_is glibc-thp
-	missing_without "${MEMORY}" steps 0
+# None is known, but tlbcost's own way serves where there is one.
+without_switch() { # <allocator> <least %> <command>...
+	estimate "${@:3}"
+	allocated_by "$1"
+	no_switch_is_known
+	[[ -e ${BUILD}/libexec/tlbcost-thp && $(uname -m) == x86_64 ]] || return 0
 	follow
-	proven
+	proven "$2"
+}
+
+@test "glibc: a large block, and a heap that grows by brk" {
+	need_glibc_tunable
+	local kind
+	for kind in malloc steps; do
+		missing_without "${MEMORY}" "${kind}" 0
+		switched "glibc's malloc" glibc-thp 85 "${MEMORY}" "${kind}" 0
+		[[ ${kind} == steps || $(advised proof) == "tlbcost trial --with glibc-thp -- ${MEMORY} malloc 0" ]]
+	done
 }
 
 @test "glibc: blocks that are mapped one by one, smaller than what whole huge pages fit into" {
@@ -172,33 +180,20 @@ missing_without() { # <command>...
 	need_glibc_tunable
 	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -static -o static "${TREE}/tests/backing/memory.c" ||
 		skip "needs a static C library"
-	estimate ./static malloc 0
-	allocated_by "glibc's malloc"
-	first_is glibc-thp
-	follow
-	proven
+	switched "glibc's malloc" glibc-thp 85 ./static malloc 0
 }
 
 @test "memory that a program maps for itself is not malloc's" {
-	estimate "${MEMORY}" mmap 300
-	allocated_by "the program itself (mmap)"
-	no_switch_is_known
+	without_switch "the program itself (mmap)" 85 "${MEMORY}" mmap 300
 	[[ " $(advised codes) " == *" madvise "* ]]
-	need_run_thp
-	follow
-	proven
 }
 
 @test "jemalloc: preloaded, by MALLOC_CONF" {
 	need_file "${LIBRARIES}/libjemalloc.so.2"
 	local kind
 	for kind in malloc steps; do
-		estimate env LD_PRELOAD="${LIBRARIES}/libjemalloc.so.2" "${MEMORY}" "${kind}" 0
-		allocated_by jemalloc
-		first_is jemalloc-thp
 		missing_without env LD_PRELOAD="${LIBRARIES}/libjemalloc.so.2" "${MEMORY}" "${kind}" 0
-		follow
-		proven
+		switched jemalloc jemalloc-thp 85 env LD_PRELOAD="${LIBRARIES}/libjemalloc.so.2" "${MEMORY}" "${kind}" 0
 	done
 }
 
@@ -208,12 +203,8 @@ missing_without() { # <command>...
 		"${LIBRARIES}/libjemalloc.a" -lm -ldl -lstdc++ || skip "libjemalloc.a cannot be linked with"
 	strip static
 	export MALLOC_CONF=background_thread:false
-	estimate ./static malloc 0
-	allocated_by jemalloc
-	first_is jemalloc-thp
+	switched jemalloc jemalloc-thp 85 ./static malloc 0
 	[[ $(advised steps) == MALLOC_CONF=background_thread:false,thp:always,* ]]
-	follow
-	proven
 }
 
 @test "jemalloc: redis-server" {
@@ -234,23 +225,14 @@ missing_without() { # <command>...
 		wait
 	BASH
 	chmod +x serve
-	estimate ./serve
-	allocated_by jemalloc
-	first_is jemalloc-thp
-	no_code_is_advised
 	missing_without ./serve
-	follow
-	proven 80
+	switched jemalloc jemalloc-thp 80 ./serve
+	no_code_is_advised
 }
 
 @test "tcmalloc (gperftools) has no switch" {
 	need_file "${LIBRARIES}/libtcmalloc_minimal.so.4"
-	estimate env LD_PRELOAD="${LIBRARIES}/libtcmalloc_minimal.so.4" "${MEMORY}" malloc 300
-	allocated_by tcmalloc
-	no_switch_is_known
-	need_run_thp
-	follow
-	proven
+	without_switch tcmalloc 85 env LD_PRELOAD="${LIBRARIES}/libtcmalloc_minimal.so.4" "${MEMORY}" malloc 300
 }
 
 @test "mimalloc: by its environment, or it asks by itself" {
@@ -263,36 +245,19 @@ missing_without() { # <command>...
 	if (($(covered) >= 85)); then
 		skip "this mimalloc asks by itself"
 	fi
-	estimate env LD_PRELOAD="${library}" "${MEMORY}" malloc 0
-	allocated_by mimalloc
-	first_is mimalloc-thp
-	follow
-	proven
+	switched mimalloc mimalloc-thp 85 env LD_PRELOAD="${library}" "${MEMORY}" malloc 0
 }
 
 @test "musl has no switch" {
 	need_program musl-gcc
 	musl-gcc -D_GNU_SOURCE -O1 -pthread -o musl "${TREE}/tests/backing/memory.c"
-	estimate ./musl malloc 300
-	allocated_by "musl's malloc"
-	no_switch_is_known
-	need_run_thp
-	follow
-	proven
+	without_switch "musl's malloc" 85 ./musl malloc 300
 }
 
 @test "Go's runtime has no switch" {
-	local go
-	go=$(type -P go || echo /usr/local/go/bin/go)
-	[[ -x ${go} ]] || skip "needs go"
-	GOCACHE=${BUILD}/go-cache GO111MODULE=off "${go}" build -o hog "${TREE}/tests/backing/hog.go"
-	estimate ./hog
-	allocated_by "Go's runtime"
-	no_switch_is_known
+	go_program hog
+	without_switch "Go's runtime" 85 ./hog
 	no_code_is_advised
-	need_run_thp
-	follow
-	proven
 }
 
 @test "Java: by the option of its heap" {
@@ -319,15 +284,10 @@ missing_without() { # <command>...
 			fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps"));
 		setTimeout(() => console.log(held.length), 300);
 	JS
-	estimate node objects.js
-	allocated_by V8
-	no_switch_is_known
-	no_code_is_advised
-	need_run_thp
 	missing_without node objects.js
-	follow
 	# Memory of its threads, and of code, is too small; and small objects leave pieces of blocks.
-	proven 40
+	without_switch V8 40 node objects.js
+	no_code_is_advised
 }
 
 @test "node: typed arrays are malloc's" {
@@ -339,12 +299,8 @@ missing_without() { # <command>...
 			fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps"));
 		setTimeout(() => console.log(held[7]), 300);
 	JS
-	estimate node typed.js
-	allocated_by "glibc's malloc"
-	first_is glibc-thp
+	switched "glibc's malloc" glibc-thp 80 node typed.js
 	no_code_is_advised
-	follow
-	proven 80
 }
 
 @test "python: small objects are of its own arenas" {
@@ -434,10 +390,7 @@ missing_without() { # <command>...
 
 @test "Go: where transparent huge pages are always on, its heap has them" {
 	need_root
-	local go
-	go=$(type -P go || echo /usr/local/go/bin/go)
-	[[ -x ${go} ]] || skip "needs go"
-	GOCACHE=${BUILD}/go-cache GO111MODULE=off "${go}" build -o hog "${TREE}/tests/backing/hog.go"
+	go_program hog
 	advise anonymous "anonymous memory" "${PWD}/hog" ./hog
 	local status=0
 	bash -euc "$(remedy thp-always steps)" 3>&- || status=$?

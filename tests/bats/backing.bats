@@ -88,11 +88,7 @@ refused() { # <words>
 
 @test "the Go runtime maps memory itself" {
 	need_thp_on_request
-	local go
-	go=$(type -P go || echo /usr/local/go/bin/go)
-	[[ -x ${go} ]] || skip "needs go"
-	GOCACHE=${BUILD}/go-cache GOFLAGS=-mod=mod GO111MODULE=off \
-		"${go}" build -o "${MEMORY}-go" "${TREE}/tests/backing/hog.go"
+	go_program "${MEMORY}-go"
 	trial --with glibc-thp "${MEMORY}-go"
 	refused "is a Go program, whose runtime maps memory itself"
 }

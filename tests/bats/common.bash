@@ -236,6 +236,14 @@ make_memory() { # <name of the folder>
 	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${TREE}/tests/backing/memory.c"
 }
 
+# The same in Go.
+go_program() { # <file>
+	local go
+	go=$(type -P go || echo /usr/local/go/bin/go)
+	[[ -x ${go} ]] || skip "needs go"
+	GOCACHE=${BUILD}/go-cache GO111MODULE=off "${go}" build -o "$1" "${TREE}/tests/backing/hog.go"
+}
+
 teardown_file() {
 	[[ -z ${PROGRAMS-} ]] || rm -rf "${PROGRAMS}"
 }

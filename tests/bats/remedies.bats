@@ -120,6 +120,14 @@ compiled() { # <code> <macro> [<option of cc>...]
 		"${TREE}/tests/backing/line.c"
 }
 
+# A line that takes memory from the pool, after what its comment says.
+pooled_by_line() { # <code> <macro>
+	compiled "$@"
+	bash -euc "$(remedy "$1" steps | sed -n 's/^# //p')" 3>&-
+	pooled
+	as_before
+}
+
 @test "heap: one that grows by brk, where transparent huge pages are always on" {
 	need_root
 	echo always >"${THP}/enabled"
@@ -182,10 +190,7 @@ compiled() { # <code> <macro> [<option of cc>...]
 @test "anonymous mmap: a line that takes it from the pool" {
 	need_pool
 	advise anonymous "anonymous memory" "${MEMORY}" ./line
-	compiled map-hugetlb MAP
-	bash -euc "$(remedy map-hugetlb steps | sed -n 's/^# //p')" 3>&-
-	pooled
-	as_before
+	pooled_by_line map-hugetlb MAP
 }
 
 @test "file on tmpfs: a tmpfs with huge pages" {
@@ -218,10 +223,7 @@ compiled() { # <code> <macro> [<option of cc>...]
 	follow shmem-enabled
 	proven ShmemPmdMapped
 	advise shared "/dev/zero (deleted)" "${MEMORY}" ./line
-	compiled map-hugetlb MAP
-	bash -euc "$(remedy map-hugetlb steps | sed -n 's/^# //p')" 3>&-
-	pooled
-	as_before
+	pooled_by_line map-hugetlb MAP
 }
 
 @test "memfd: by the setting for shared memory, and by a line" {
@@ -231,10 +233,7 @@ compiled() { # <code> <macro> [<option of cc>...]
 	follow shmem-enabled
 	proven ShmemPmdMapped
 	advise memfd /memfd:memory "${MEMORY}" ./line
-	compiled memfd-hugetlb DESCRIPTOR
-	bash -euc "$(remedy memfd-hugetlb steps | sed -n 's/^# //p')" 3>&-
-	pooled
-	as_before
+	pooled_by_line memfd-hugetlb DESCRIPTOR
 }
 
 @test "a System V segment: by hugectl, and by a line" {
@@ -244,10 +243,7 @@ compiled() { # <code> <macro> [<option of cc>...]
 	follow hugectl-shm
 	pooled
 	advise sysv /SYSV00000000 "${MEMORY}" ./line
-	compiled sysv-hugetlb SEGMENT
-	bash -euc "$(remedy sysv-hugetlb steps | sed -n 's/^# //p')" 3>&-
-	pooled
-	as_before
+	pooled_by_line sysv-hugetlb SEGMENT
 }
 
 # A program with 5 MiB of code.

@@ -476,28 +476,26 @@ print(open("/proc/self/smaps").read())'
 	grep -q "done" out
 }
 
+pid_refused() { # <pid> <words>...
+	run --separate-stderr "${TLBCOST}" run --thp --pid "$1"
+	kill "$1"
+	((status == 4))
+	answers 0 "${@:2}" -- echo "${stderr}"
+}
+
 @test "a process that cannot be served is refused, and why" {
 	run -1 --separate-stderr "${TLBCOST}" run --thp --pid 4194303
 	[[ ${stderr} == *"there is no process 4194303"* ]]
 	python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); print(flush=True)
 time.sleep(60)' >out 3>&- &
 	wait_until test -s out
-	run --separate-stderr "${TLBCOST}" run --thp --pid "$!"
-	kill "$!"
-	((status == 4))
-	[[ ${stderr} == *"turned transparent huge pages off for itself"* ]]
+	pid_refused "$!" "turned transparent huge pages off for itself"
 	python3 "${BATS_TEST_DIRNAME}/../thp/deny.py" 28 sleep 60 3>&- &
 	wait_until grep -q '^Seccomp:.*2' "/proc/$!/status"
-	run --separate-stderr "${TLBCOST}" run --thp --pid "$!"
-	kill "$!"
-	((status == 4))
-	[[ ${stderr} == *"its system calls are limited (seccomp)"*hint:* ]]
+	pid_refused "$!" "its system calls are limited (seccomp)" "hint:"
 	"${TLBCOST}" run --thp -- sh -c 'echo $$; exec sleep 60' >pid 2>err 3>&- &
 	wait_until test -s pid
-	run --separate-stderr "${TLBCOST}" run --thp --pid "$(<pid)"
-	kill "$(<pid)"
-	((status == 4))
-	[[ ${stderr} == *"traces it already"* ]]
+	pid_refused "$(<pid)" "traces it already"
 	# A thread of the kernel.
 	[[ $(cat /proc/2/comm 2>/dev/null) == kthreadd ]] || skip "sees no thread of the kernel"
 	run -4 --separate-stderr "${TLBCOST}" run --thp --pid 2
