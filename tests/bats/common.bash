@@ -87,6 +87,20 @@ fake_program() { # <name> <text>
 	[[ ${PATH} == "${folder}:"* ]] || PATH=${folder}:${PATH}
 }
 
+# What a script that installs releases needs, made up, on a Debian "old"; what chroot does is to be told.
+fake_releases() {
+	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
+	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree"
+	cp -r "${TREE}/scripts" "${BATS_TEST_TMPDIR}/tree"
+	printf 'ID=debian\nVERSION_CODENAME=old\n' >"${TLBCOST_ROOT}/etc/os-release"
+	fake_program id 'echo 0'
+	fake_program apt-get "echo \"'mirror:/debian/dists/old/InRelease' old_InRelease 0\""
+	fake_program apt-config 'echo "Acquire::http::Proxy \"some proxy\";"'
+	# shellcheck disable=SC2016  # for its own shell
+	fake_program unshare 'while [[ $1 != -- ]]; do shift; done; shift; exec "$@"'
+	fake_program mount ''
+}
+
 # Cell of a table of doc/format.md: first row, or the row whose first cells are given.
 cell() { # <file> <column> [<first cell>...]
 	local file=$1 column=$2

@@ -40,13 +40,7 @@ start() { # <command>...: in the background
 }
 
 nothing_left() {
-	local i
-	for ((i = 0; i < 100; i++)); do
-		pgrep -g 0 '^tlbcost-[iwc]' >/dev/null || return 0
-		sleep 0.1
-	done
-	pgrep -g 0 -a 'tlbcost-'
-	return 1
+	wait_until eval "! pgrep -g 0 '^tlbcost-[iwc]' >/dev/null" || { pgrep -g 0 -a 'tlbcost-' && return 1; }
 }
 
 @test "a program is copied, and its output and exit code are its own" {

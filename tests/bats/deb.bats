@@ -8,22 +8,16 @@ load common
 
 setup() {
 	FOLDER=${BATS_TEST_TMPDIR}/tree/build/deb
-	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
-	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree/tests/golden"
+	fake_releases
+	mkdir -p "${BATS_TEST_TMPDIR}/tree/tests/golden"
 	cp "${TREE}/tests/golden/calibration.tsv" "${BATS_TEST_TMPDIR}/tree/tests/golden"
-	cp -r "${TREE}/scripts" "${TREE}/debian" "${TREE}/VERSION" "${BATS_TEST_TMPDIR}/tree"
-	printf 'ID=debian\nVERSION_CODENAME=old\n' >"${TLBCOST_ROOT}/etc/os-release"
-	fake_program id 'echo 0'
-	fake_program apt-get "echo \"'mirror:/debian/dists/old/InRelease' old_InRelease 0\""
-	fake_program apt-config 'echo "Acquire::http::Proxy \"some proxy\";"'
+	cp -r "${TREE}/debian" "${TREE}/VERSION" "${BATS_TEST_TMPDIR}/tree"
 	fake_program git "case \"\$*\" in
 		*archive*) tar -c -C ${BATS_TEST_TMPDIR@Q}/tree debian ;;
 		*log*) echo 'Tue, 1 Jan 2030 00:00:00 +0000' ;;
 		esac"
 	fake_program debootstrap 'mkdir -p "${@: -2:1}"/{usr/src,srv,etc/apt/apt.conf.d}
 		echo "VERSION_ID=\"14\"" >"${@: -2:1}/etc/os-release"'
-	fake_program unshare 'while [[ $1 != -- ]]; do shift; done; shift; exec "$@"'
-	fake_program mount ''
 	fake_program dpkg-deb 'case $1 in
 		-R) mkdir -p "$3/DEBIAN" "$3/usr/lib/tlbcost/python/tlbcost/machines"
 			echo "Version: 1" >"$3/DEBIAN/control"; touch "$3/DEBIAN/md5sums" \

@@ -88,30 +88,27 @@ touches() { # <kind>
 
 # Signals as an interactive shell leaves them, in a session of its own; until a file is there.
 start() { # <name of the file> <program> [<argument>...]
-	local name=$1 i
+	local name=$1
 	shift
 	find . -name "${name}" -delete
 	setsid env --default-signal=INT,TERM "${NUMA[@]}" -- "$@" >/dev/null 2>said 3>&- &
 	pid=$!
-	for ((i = 0; i < 1200; i++)); do
-		[[ -z $(find . -name "${name}" -size +0c) ]] || return 0
-		sleep 0.05
-	done
-	cat said
-	return 1
+	wait_until is_written "${name}"
+}
+
+is_written() { # <name of the file>
+	[[ -n $(find . -name "$1" -size +0c) ]]
 }
 
 # Our folder is gone at once; who got the signal from the terminal as we did, ends as soon as we do.
 nobody_is_left() {
-	local i
 	[[ $(ls -A "${TMPDIR}") == "" ]] || return 1
-	for ((i = 0; i < 400; i++)); do
-		# What nobody has waited for yet has ended, too.
-		ps -o stat= -s "${pid}" | awk '!/^Z/ { n++ } END { exit n > 0 }' && return 0
-		sleep 0.05
-	done
-	ps -s "${pid}" -o pid=,stat=,args=
-	return 1
+	wait_until session_has_ended || { ps -s "${pid}" -o pid=,stat=,args= && return 1; }
+}
+
+# What nobody has waited for yet has ended, too.
+session_has_ended() {
+	ps -o stat= -s "${pid}" | awk '!/^Z/ { n++ } END { exit n > 0 }'
 }
 
 @test "Ctrl-C and SIGTERM end the simulation" {

@@ -99,20 +99,16 @@ as_before() {
 
 # Many rounds, with the signals that an interactive shell leaves; until pages are reserved.
 start() {
-	local before now i
+	local before
 	before=$(<"${POOLS}/hugepages-2048kB/nr_hugepages")
 	setsid env --default-signal=INT,TERM "${PAGESIZES[@]}" --rounds 1000 --only 9 --size 2M \
 		>said 2>stderr 3>&- &
 	pid=$!
-	for ((i = 0; i < 1200; i++)); do
-		now=$(<"${POOLS}/hugepages-2048kB/nr_hugepages")
-		if ((now == before + 32)) && grep -q "round 2" stderr; then
-			return 0
-		fi
-		sleep 0.05
-	done
-	cat stderr
-	return 1
+	wait_until is_in_round_2 "$((before + 32))"
+}
+
+is_in_round_2() { # <pages>
+	[[ $(<"${POOLS}/hugepages-2048kB/nr_hugepages") == "$1" ]] && grep -q "round 2" stderr
 }
 
 @test "pagesizes: Ctrl-C and SIGTERM put everything back" {

@@ -163,11 +163,8 @@ while not pathlib.Path("go").exists():
 @test "pool: a second tlbcost waits, and does not undo what the first one uses" {
 	start
 	"${POOL[@]}" restore 2>waited 3>&- &
-	local second=$! i
-	for ((i = 0; i < 300; i++)); do
-		! grep -q "waiting" waited || break
-		sleep 0.1
-	done
+	local second=$!
+	wait_until grep -q "waiting" waited
 	grep "waiting up to 30 s: process ${pid} (tlbcost pool)" waited
 	[[ $(pages) == "$((BEFORE + 16))" ]]
 	answers 0 "process ${pid} (" "which restores it when it ends" -- "${POOL[@]}" status

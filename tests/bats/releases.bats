@@ -7,17 +7,9 @@ load common
 
 setup() {
 	FOLDER=${BATS_TEST_TMPDIR}/tree/build/releases
-	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
-	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree"
-	cp -r "${TREE}/scripts" "${BATS_TEST_TMPDIR}/tree"
-	printf 'ID=debian\nVERSION_CODENAME=old\n' >"${TLBCOST_ROOT}/etc/os-release"
-	fake_program id 'echo 0'
-	fake_program apt-get "echo \"'mirror:/debian/dists/old/InRelease' old_InRelease 0\""
-	fake_program apt-config 'echo "Acquire::http::Proxy \"some proxy\";"'
+	fake_releases
 	fake_program git 'tar -c -T /dev/null'
 	fake_program debootstrap 'mkdir -p "${@: -2:1}"/{usr/src,etc/apt/apt.conf.d} && echo "installed ${*: -3}"'
-	fake_program unshare 'while [[ $1 != -- ]]; do shift; done; shift; exec "$@"'
-	fake_program mount ''
 	in_release 'echo "3 passed, 0 failed, 1 skipped"'
 }
 

@@ -148,10 +148,7 @@ assert len(rows) == 8 and [name for name in rows if rows[name] == "failed"] == [
 	add_slow 3
 	"${TLBCOST}" review --quiet plan.toml 3>&- &
 	local review=$!
-	for _ in {1..100}; do
-		compgen -G 'plan.review/*.task.json' >/dev/null && break
-		sleep 0.1
-	done
+	wait_until compgen -G 'plan.review/*.task.json' >/dev/null
 	kill -TERM "${review}"
 	ended_with 143 "${review}"
 	compgen -G 'plan.review/*.task.json'

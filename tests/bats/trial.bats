@@ -227,12 +227,7 @@ words() {
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-hugetlb -- \
 			bash -c '[[ -z ${GLIBC_TUNABLES-} ]] || { : >begun; sleep 300; }' 3>&- 2>said &
-		local i
-		for ((i = 0; i < 600; i++)); do
-			[[ ! -e begun ]] || break
-			sleep 0.1
-		done
-		[[ -e begun ]]
+		wait_until test -e begun
 		! unchanged >/dev/null
 		kill -s "${signal}" $!
 		ended_with $((128 + $(kill -l "${signal}"))) $!

@@ -52,15 +52,11 @@ start_stream() {
 	setsid env --default-signal=INT,TERM "${VALIDATE[@]}" --stream --size 64M --pairs 50 -- \
 		--rounds 40 >out 2>stderr 3>&- &
 	pid=$!
-	local i
-	for ((i = 0; i < 600; i++)); do
-		if [[ $(<"${SIZE}/nr_hugepages") != "${BEFORE}" ]]; then
-			return 0
-		fi
-		sleep 0.1
-	done
-	cat stderr
-	return 1
+	wait_until pages_are_reserved
+}
+
+pages_are_reserved() {
+	[[ $(<"${SIZE}/nr_hugepages") != "${BEFORE}" ]]
 }
 
 record() {
