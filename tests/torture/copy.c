@@ -10,16 +10,8 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "injector.h"
+#include "copies/injected.h"
 
 #define MOST_ALIVE 16
 #define MOST_DEAD 4096
@@ -45,8 +37,8 @@ static const char *const refusals[MOST_REFUSALS] = {
 };
 
 static struct {
-	unsigned long copies, limit_ms, gap_us, hold_ms, alive;
-	unsigned seed;
+	unsigned long copies, limit_ms, hold_ms, alive;
+	unsigned gap_us, seed;
 	bool tree, attach, foreign, awake;	/* foreign: the command reaps its copies itself */
 	const char *statistics, *until;
 } options = { .copies = 100, .limit_ms = 60000, .gap_us = 4000, .hold_ms = 5, .alive = 4 };
@@ -60,8 +52,8 @@ static struct dead dead[MOST_DEAD];
 static unsigned dead_count;
 static struct thread threads[MOST_THREADS];
 static unsigned thread_count;
-static int injector;
-static pid_t command, injector_pid;
+static struct injected injected;
+static pid_t command;
 
 static struct {
 	unsigned long results[MOST_REFUSALS];
@@ -76,13 +68,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void sleep_us(unsigned long us)
-{
-	struct timespec time = { (time_t)(us / 1000000), (long)(us % 1000000) * 1000 };
-
-	nanosleep(&time, NULL);
 }
 
 static bool ours(pid_t pid)
@@ -192,7 +177,7 @@ static int ask(enum injector_task task, struct thread thread, struct injector_an
 	fill_dead(&request, places);
 	if (task == INJECT_REAP && !request.dead_count)
 		return 0;
-	if (injector_ask(injector, &request, answer)) {
+	if (injector_ask(injected.socket, &request, answer)) {
 		warn("the injector");
 		return -1;
 	}
@@ -249,7 +234,7 @@ static void reap_left(void)
 		for (unsigned i = 0; dead_count && i < thread_count; i++)
 			if (ask(INJECT_REAP, threads[i], &answer))
 				return;
-		sleep_us(1000);
+		injected_nap(1000);
 	}
 }
 
@@ -299,7 +284,7 @@ static void copy_often(int *status)
 	while (runs(status) && counts.results[INJECTED] < options.copies && now_ns() < end_ns) {
 		struct held *place;
 
-		sleep_us(options.gap_us ? (unsigned long)rand() % options.gap_us : 0);
+		injected_nap(options.gap_us ? (unsigned)rand() % options.gap_us : 0);
 		release_due(now_ns());
 		place = free_place();
 		if (place && copy_one(place))
@@ -313,7 +298,7 @@ static void finish(int *status)
 
 	/* Held for longer than the command lasts: they must not keep anything open. */
 	while (options.hold_ms > 10000 && runs(status))
-		sleep_us(1000);
+		injected_nap(1000);
 	release_due(UINT64_MAX);
 	if (runs(status))
 		reap_left();
@@ -322,7 +307,7 @@ static void finish(int *status)
 	if (until)
 		fclose(until);
 	while (!options.attach && runs(status))
-		sleep_us(1000);
+		injected_nap(1000);
 }
 
 static void start(char *const *argv)
@@ -341,23 +326,6 @@ static void start(char *const *argv)
 	if (command < 0 || read(report[0], &error, sizeof(error)) > 0)
 		errx(127, "%s: %s", argv[0], strerror(command < 0 ? errno : error));
 	close(report[0]);
-}
-
-static void start_injector(const char *self)
-{
-	char path[4096], *slash;
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 64);
-
-	path[length > 0 ? length : 0] = '\0';
-	for (int i = 0; i < 3; i++) {
-		slash = strrchr(path, '/');
-		if (slash)
-			*slash = '\0';
-	}
-	strcat(path, "/libexec/tlbcost-injector");
-	injector = injector_start(path, &injector_pid);
-	if (injector < 0)
-		err(125, "%s: %s", self, path);
 }
 
 static void read_options(int argc, char **argv)
@@ -383,7 +351,7 @@ static void read_options(int argc, char **argv)
 		switch (option) {
 		case 'a': options.alive = strtoul(optarg, NULL, 10); break;
 		case 'f': options.foreign = true; break;
-		case 'g': options.gap_us = strtoul(optarg, NULL, 10); break;
+		case 'g': options.gap_us = (unsigned)strtoul(optarg, NULL, 10); break;
 		case 'h': options.hold_ms = strtoul(optarg, NULL, 10); break;
 		case 'l': options.limit_ms = strtoul(optarg, NULL, 10); break;
 		case 'n': options.copies = strtoul(optarg, NULL, 10); break;
@@ -405,7 +373,8 @@ int main(int argc, char **argv)
 
 	read_options(argc, argv);
 	srand(options.seed);
-	start_injector(argv[0]);
+	if (injected_start_injector(&injected) < 0)
+		err(125, "the injector");
 	if (!options.attach)
 		start(argv + optind);
 	signal(SIGINT, SIG_IGN);
@@ -414,7 +383,7 @@ int main(int argc, char **argv)
 	finish(&status);
 	if (!options.attach)
 		waitpid(command, NULL, 0);
-	close(injector);
-	waitpid(injector_pid, NULL, 0);
+	close(injected.socket);
+	waitpid(injected.injector, NULL, 0);
 	return status;
 }

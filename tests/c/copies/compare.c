@@ -25,7 +25,7 @@
 #include "code_cache.h"
 #include "follow.h"
 #include "generated_run.h"
-#include "injector.h"
+#include "injected.h"
 #include "copy_mappings.h"
 #include "shared_memory.h"
 #include "tracee.h"
@@ -149,13 +149,6 @@ static int compare_copies(struct copy copies[2], struct translator *translator, 
 	return rc;
 }
 
-static void wait_ms(long ms)
-{
-	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
-
-	nanosleep(&time, NULL);
-}
-
 /* A thread that runs now, or its first one. */
 static pid_t running_thread(pid_t program)
 {
@@ -237,7 +230,7 @@ int main(int argc, char **argv)
 		execvp(argv[5], argv + 5);
 		_exit(127);
 	}
-	wait_ms(150);
+	injected_nap(150000);
 	for (unsigned long i = 0; i < 80 * pairs && compared < pairs; i++) {
 		struct injector_request request = {
 			.task = INJECT_COPY, .program = program, .thread = running_thread(program),
@@ -253,13 +246,13 @@ int main(int argc, char **argv)
 		if (answer.refusal != INJECTED || answer.missing) {
 			for (unsigned k = 0; k < answer.copies; k++)
 				copy_kill(&answer.copy[k]);
-			wait_ms(20);
+			injected_nap(20000);
 			continue;
 		}
 		rc = compare_copies(answer.copy, translator, most);
 		compared += rc >= 0;
 		different += rc > 0;
-		wait_ms(30);
+		injected_nap(30000);
 	}
 	kill(program, SIGKILL);
 	while (waitpid(-1, &status, __WALL | WNOHANG) > 0)
