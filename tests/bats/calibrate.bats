@@ -82,8 +82,7 @@ setup() {
 @test "calibrate: a gnuplot that is missing, or draws nothing, is an error" {
 	need_curve
 	fake_program gnuplot 'exit 0'
-	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
-	[[ ${stderr} == *"no picture"* ]]
+	answers --apart 1 "no picture" -- "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
 	mkdir "${BATS_TEST_TMPDIR}/bin"
 	ln -s "$(type -P dirname)" "$(type -P readlink)" "${BATS_TEST_TMPDIR}/bin/"
 	run -1 --separate-stderr env PATH="${BATS_TEST_TMPDIR}/bin" "${BUILD}/tlbcost" \
@@ -92,10 +91,8 @@ setup() {
 }
 
 @test "calibrate: an unknown picture format and a missing folder are refused at once" {
-	run -2 --separate-stderr "${BUILD}/tlbcost" calibrate --plot c.pdf
-	[[ ${stderr} == *"not a .png or .svg file"* ]]
-	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /nonexistent/x
-	[[ ${stderr} == *"no such folder: /nonexistent"* ]]
+	answers --apart 2 "not a .png or .svg file" -- "${BUILD}/tlbcost" calibrate --plot c.pdf
+	answers --apart 1 "no such folder: /nonexistent" -- "${BUILD}/tlbcost" calibrate --output /nonexistent/x
 }
 
 @test "calibrate: --show prints what is cached, and fails with a hint if nothing is" {
@@ -179,8 +176,7 @@ setup() {
 	run -125 --separate-stderr timeout 60 bash -c 'yes | "$@"' - "${tlbcost[@]}" /dev/stdin true
 	[[ ${stderr} == *"cannot read /dev/stdin: it does not end within 16,777,216 bytes"* ]]
 	# What a shell makes of <(command) is a pipe, and can be read.
-	run -125 --separate-stderr timeout 60 "${tlbcost[@]}" <(echo garbage) true
-	[[ ${stderr} == *"not a tlbcost calibration table"* ]]
+	answers --apart 125 "not a tlbcost calibration table" -- timeout 60 "${tlbcost[@]}" <(echo garbage) true
 	run -1 --separate-stderr timeout 60 "${BUILD}/tlbcost" calibrate --compare /dev/zero /dev/zero
 	[[ ${stderr} == "tlbcost: cannot read /dev/zero: it is a device"*"hint: tlbcost calibrate --json"* ]]
 }

@@ -57,8 +57,7 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	local options
 	for options in "--output a --json a" "--output a --json link" "--json - --output -"; do
 		# shellcheck disable=SC2086  # they are words
-		run -2 --separate-stderr tlbcost estimate ${options} touch ran
-		[[ ${stderr} == *"are the same file"* ]]
+		answers --apart 2 "are the same file" -- tlbcost estimate ${options} touch ran
 	done
 	printf 'x\n' >a && ln a hard
 	run -2 --separate-stderr tlbcost count --table a --json hard touch ran
@@ -116,8 +115,7 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	[[ ${stderr} == *"hint: "*"--time-limit"* ]]
 	has_ended "$(cat pid)"
 	[[ -z $(ls "${TMPDIR}") ]]
-	run -2 --separate-stderr tlbcost numa --time-limit soon ./slow
-	[[ ${stderr} == *"not a duration such as 90, 90s or 5m: soon"* ]]
+	answers --apart 2 "not a duration such as 90, 90s or 5m: soon" -- tlbcost numa --time-limit soon ./slow
 }
 
 # bats test_tags=settings

@@ -137,19 +137,26 @@ under_sudo() { # <command>...
 	rmdir "${folder}"
 }
 
-# A command ends with this code, and says these words in this order.
-answers() { # <exit code> <words>... -- <command>...
-	local code=$1 words=() each rest
+# A command ends with this code, and says these words in this order; --apart: on standard error.
+answers() { # [--apart] <exit code> <words>... -- <command>...
+	local apart=() code words=() each rest
+	if [[ $1 == --apart ]]; then
+		apart=(--separate-stderr)
+		shift
+	fi
+	code=$1
 	shift
 	while [[ $1 != -- ]]; do
 		words+=("$1")
 		shift
 	done
-	run "-${code}" "${@:2}"
-	# shellcheck disable=SC2154  # run sets it
+	run "-${code}" "${apart[@]}" "${@:2}"
+	# shellcheck disable=SC2154  # run sets them
 	rest=${output}
+	# shellcheck disable=SC2154
+	((${#apart[@]} == 0)) || rest=${stderr}
 	for each in "${words[@]}"; do
-		[[ ${rest} == *"${each}"* ]] || { printf '"%s" is missing in:\n%s\n' "${each}" "${output}" && return 1; }
+		[[ ${rest} == *"${each}"* ]] || { printf '"%s" is missing in:\n%s\n' "${each}" "${rest}" && return 1; }
 		rest=${rest#*"${each}"}
 	done
 }

@@ -33,18 +33,14 @@ touches() { # <kind>
 }
 
 @test "nodes and caches that are none are refused" {
-	run -2 --separate-stderr "${NUMA[@]}" --nodes 1 -- true
-	[[ ${stderr} == *"not a number of nodes from 2 to 64: 1"* ]]
-	run -2 --separate-stderr "${BUILD}/tlbcost" numa --cache 1,2,3 -- true
-	[[ ${stderr} == *"not sizes of caches"* ]]
+	answers --apart 2 "not a number of nodes from 2 to 64: 1" -- "${NUMA[@]}" --nodes 1 -- true
+	answers --apart 2 "not sizes of caches" -- "${BUILD}/tlbcost" numa --cache 1,2,3 -- true
 	run -2 --separate-stderr "${NUMA[@]}" --spread sideways -- true
-	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --nodes 4 --from counts.txt
-	[[ ${stderr} == *"--from excludes --nodes"* ]]
+	answers --apart 2 "--from excludes --nodes" -- "${BUILD}/tlbcost" estimate --nodes 4 --from counts.txt
 }
 
 @test "a program that fails gives its own code, or its signal's" {
-	run -3 --separate-stderr "${NUMA[@]}" -- sh -c 'exit 3'
-	[[ ${stderr} == *"sh exited with 3"* ]]
+	answers --apart 3 "sh exited with 3" -- "${NUMA[@]}" -- sh -c 'exit 3'
 	run -143 --separate-stderr "${NUMA[@]}" -- sh -c 'kill -TERM $$'
 }
 

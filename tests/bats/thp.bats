@@ -113,8 +113,7 @@ by_preload() { # <glob of a library>...
 		((status == 0))
 		((output >= 6 << 10))
 	done
-	run -2 --separate-stderr "${TLBCOST}" run --thp --text --pid 1
-	[[ ${stderr} == *"--text is for a program that --thp starts"* ]]
+	answers --apart 2 "--text is for a program that --thp starts" -- "${TLBCOST}" run --thp --text --pid 1
 	run -2 --separate-stderr "${TLBCOST}" run --no-thp --text -- true
 }
 
@@ -484,8 +483,7 @@ pid_refused() { # <pid> <words>...
 }
 
 @test "a process that cannot be served is refused, and why" {
-	run -1 --separate-stderr "${TLBCOST}" run --thp --pid 4194303
-	[[ ${stderr} == *"there is no process 4194303"* ]]
+	answers --apart 1 "there is no process 4194303" -- "${TLBCOST}" run --thp --pid 4194303
 	python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); print(flush=True)
 time.sleep(60)' >out 3>&- &
 	wait_until test -s out

@@ -23,20 +23,15 @@ TEST(pages_and_their_lines_have_ages)
 	CHECK_EQUAL(ages.page, 4096);
 	CHECK_EQUAL(ages.line, 3072);
 	recency_walk(recency, 80, (1 << 20) + 4096);
-	ages = recency_look(recency, 88, (1 << 20) + 4096);
-	CHECK_EQUAL(ages.line, 0);
-	ages = recency_look(recency, 81, (1 << 20) + 8192);
-	CHECK_EQUAL(ages.line, 4096);
+	CHECK_EQUAL(recency_look(recency, 88, (1 << 20) + 4096).line, 0);
+	CHECK_EQUAL(recency_look(recency, 81, (1 << 20) + 8192).line, 4096);
 	/* Looking changes nothing. */
-	ages = recency_look(recency, 81, (1 << 20) + 8192);
-	CHECK_EQUAL(ages.line, 4096);
+	CHECK_EQUAL(recency_look(recency, 81, (1 << 20) + 8192).line, 4096);
 	CHECK(!recency_lost(recency, 80));
 	/* Another block in the same place. */
-	ages = recency_look(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
-	CHECK_EQUAL(ages.line, 0);
+	CHECK_EQUAL(recency_look(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21).line, 0);
 	recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
-	ages = recency_look(recency, 80, 1 << 21);
-	CHECK_EQUAL(ages.page, 0);
+	CHECK_EQUAL(recency_look(recency, 80, 1 << 21).page, 0);
 	CHECK(recency_lost(recency, 80));
 	/* What was never there is not lost. */
 	CHECK(!recency_lost(recency, 8000));

@@ -31,19 +31,26 @@ static const char *expect_end(int file)
 		torture_result(read(file, &byte, 1), 0, 0);
 }
 
-static const char *closes_pipe(void *state)
+/* Of two ends that were made if `rc` says so, one is closed. */
+static const char *end_comes(int rc, const int ends[2])
 {
 	const char *wrong;
-	int ends[2];
 
-	(void)state;
-	if (pipe2(ends, O_CLOEXEC))
+	if (rc)
 		return torture_result(-1, 0, 0);
 	torture_spin(1000000);
 	close(ends[1]);
 	wrong = expect_end(ends[0]);
 	close(ends[0]);
 	return wrong;
+}
+
+static const char *closes_pipe(void *state)
+{
+	int ends[2];
+
+	(void)state;
+	return end_comes(pipe2(ends, O_CLOEXEC), ends);
 }
 
 static const char *closes_reader(void *state)
@@ -67,17 +74,10 @@ static const char *closes_reader(void *state)
 
 static const char *closes_socket(void *state)
 {
-	const char *wrong;
 	int ends[2];
 
 	(void)state;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return torture_result(-1, 0, 0);
-	torture_spin(1000000);
-	close(ends[1]);
-	wrong = expect_end(ends[0]);
-	close(ends[0]);
-	return wrong;
+	return end_comes(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), ends);
 }
 
 /* The same port again: nobody else may listen on it still. */
