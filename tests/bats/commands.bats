@@ -7,9 +7,8 @@ load common
 
 setup() {
 	need_built tlbcost libexec/tlbcost-copies libexec/tlbcost-run workloads/hash-lookup venv/bin/python
-	cd "${BATS_TEST_TMPDIR}" || return
-	mkdir tmp
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	in_own_folder
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
 	TLBCOST=${BUILD}/tlbcost
 	LOOKUP=("${BUILD}/workloads/hash-lookup" --size 16M --count 200000)
 	SAID=$("${LOOKUP[@]}")

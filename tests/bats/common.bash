@@ -161,6 +161,13 @@ answers() { # [--apart] <exit code> <words>... -- <command>...
 	done
 }
 
+# In the test's own folder, where one for temporary files shows what is left behind.
+in_own_folder() {
+	cd "${BATS_TEST_TMPDIR}" || return
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	mkdir "${TMPDIR}"
+}
+
 # Wait until a command succeeds. A minute is for machines that are busy with other things, where
 # everything takes its time: a test that waited in vain fails.
 wait_until() { # <command> [<argument>...]

@@ -10,9 +10,7 @@ setup() {
 	need_built tlbcost libexec/tlbcost-count venv/bin/python tests/pages
 	COUNT=("${BUILD}/tlbcost" count)
 	PAGES=${BUILD}/tests/pages
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir "${TMPDIR}"
-	cd "${BATS_TEST_TMPDIR}" || return
+	in_own_folder
 }
 
 # A tlbcost whose tlbcost-count is the fake, which prints what the JSON says.

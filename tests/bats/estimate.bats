@@ -8,10 +8,7 @@ setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind
 	need_program valgrind
 	ESTIMATE=("${BUILD}/tlbcost" estimate --engine valgrind --calibration "${TREE}/tests/golden/calibration.tsv")
-	cd "${BATS_TEST_TMPDIR}" || return
-	# Our own folder for temporary files shows what is left behind.
-	mkdir tmp
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	in_own_folder
 }
 
 teardown() {

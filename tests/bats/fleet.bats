@@ -73,11 +73,8 @@ teardown_file() {
 
 setup() {
 	TLBCOST=${BUILD}/tlbcost
-	cd "${BATS_TEST_TMPDIR}" || return
+	in_own_folder
 	started=()
-	# What is killed leaves its files there.
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir "${TMPDIR}"
 	address=${SHARED}
 	cp "${BATS_FILE_TMPDIR}/here.tsv" "${BATS_FILE_TMPDIR}/other.tsv" .
 	printf '[machines.%s]\ncalibration = "here.tsv"\n' east west >plan.toml

@@ -10,9 +10,8 @@ setup() {
 	need_built tlbcost libexec/tlbcost-copies libexec/tlbcost-thp workloads/hash-lookup venv/bin/python
 	[[ $(uname -m) == x86_64 ]] || skip "programs are put on huge pages on x86-64"
 	need_madvise
-	cd "${BATS_TEST_TMPDIR}" || return
-	mkdir tmp
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp TLBCOST_MEASURE=yes
+	in_own_folder
+	export TLBCOST_MEASURE=yes
 	priced_loads >loads.tsv
 	ESTIMATE=(timeout -k 5 170 "${BUILD}/tlbcost" estimate --calibration loads.tsv --json report.json --output report.txt)
 	LOOKUP=("${BUILD}/workloads/hash-lookup" --size 64M)

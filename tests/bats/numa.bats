@@ -8,9 +8,8 @@ load common
 setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind workloads/numa-local
 	need_program valgrind
-	cd "${BATS_TEST_TMPDIR}" || return
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	mkdir tmp
+	in_own_folder
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
 	NUMA=("${BUILD}/tlbcost" numa --cache 64K)
 	# shellcheck disable=SC2034,SC2054  # for simulate
 	COUNTS=${BATS_TEST_TMPDIR}/counts TOOL=(--log-file=/dev/null)

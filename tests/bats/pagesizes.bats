@@ -14,9 +14,7 @@ setup() {
 	need_built tlbcost libexec/tlbcost-run venv/bin/python workloads/page-patterns
 	PATTERNS=${BUILD}/workloads/page-patterns
 	PAGESIZES=("${BUILD}/tlbcost" pagesizes --rounds 3 --accesses 100000)
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir "${TMPDIR}"
-	cd "${BATS_TEST_TMPDIR}" || return
+	in_own_folder
 	settings >before
 }
 

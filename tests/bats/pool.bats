@@ -16,9 +16,7 @@ setup() {
 	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
 	[[ $(<"${SIZE}/surplus_hugepages") == 0 ]] || skip "huge pages are lent: somebody uses them"
 	POOL=("${BUILD}/tlbcost" pool)
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir "${TMPDIR}"
-	cd "${BATS_TEST_TMPDIR}" || return
+	in_own_folder
 	BEFORE=$(<"${SIZE}/nr_hugepages")
 	MOUNTS=$(grep hugetlbfs /proc/mounts || true)
 	keep put_back

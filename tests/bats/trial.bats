@@ -17,9 +17,7 @@ setup() {
 	need_program cc
 	[[ ! -e ${LOCK} ]] || flock -w 60 "${LOCK}" true || skip "another tlbcost changes settings"
 	TRIAL=("${BUILD}/tlbcost" trial --no-estimate --pairs 3)
-	cd "${BATS_TEST_TMPDIR}" || return
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir tmp
+	in_own_folder
 	settings >before
 	MODE=$(mode)
 }

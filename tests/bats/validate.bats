@@ -11,9 +11,7 @@ JOURNAL=/run/tlbcost/journal.json
 setup() {
 	need_built tlbcost venv/bin/python
 	VALIDATE=("${BUILD}/tlbcost" validate)
-	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
-	mkdir "${TMPDIR}"
-	cd "${BATS_TEST_TMPDIR}" || return
+	in_own_folder
 }
 
 teardown() {
