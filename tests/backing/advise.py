@@ -40,7 +40,7 @@ def main() -> int:
     made = altered(
         estimated(40_000_000),
         argv=tuple(argv),
-        surroundings=surroundings((), measured=False),
+        surroundings=surroundings(None),
         runs=(run,),
         codes=(0,),
     )
