@@ -28,7 +28,8 @@ from program import (
     workload,
 )
 from subject import KINDS
-from tlbcost.numa.watch import kernel, sources
+from tlbcost.numa.node_memory import page_nodes
+from tlbcost.numa.watch import sources
 from tlbcost.numa.watch.decide import Action, Thresholds
 from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.feedback import Feedback
@@ -73,7 +74,7 @@ def stuck() -> dict[str, Any]:
         return {
             "tries": tries,
             "left_alone": feedback.refused_pages(),
-            "nodes": kernel.nodes_of(program.pid, addresses),
+            "nodes": page_nodes(program.pid, addresses),
         }
 
 
