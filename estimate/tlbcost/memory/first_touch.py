@@ -67,7 +67,9 @@ class Stalls(Part, frozen=True, kw_only=True):
     ] = None
     huge_kernel: Annotated[
         dict[str, int] | None,
-        doc("what the kernel of the whole system counted meanwhile (/proc/vmstat), but for zeros"),
+        doc(
+            "what the kernel of the whole system counted during that run (/proc/vmstat), without zeros"
+        ),
     ] = None
 
 

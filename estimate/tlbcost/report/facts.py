@@ -95,8 +95,10 @@ def stall_words(document: EstimateDocument) -> str | None:
     copied = f"; {units.percent(whole)} copied as huge pages" if whole >= _SOME_PART else ""
     own = (found.base_faults, found.huge_faults)
     number = " -> ".join(f"{each.touches:,}" for each in own if each is not None)
+    without = (found.huge_kernel or {}).get("thp_fault_fallback", 0)
+    number += f" of them, {without:,} without a huge page" if without else " of them"
     rows = (
-        ("its own page faults on base -> huge pages", *own, f"; {number} of them"),
+        ("its own page faults on base -> huge pages", *own, f"; {number}"),
         ("first touch of base -> huge pages", found.base, found.huge, some),
         ("a write after a fork", found.base_forked, found.huge_forked, copied),
     )

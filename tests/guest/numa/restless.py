@@ -29,7 +29,7 @@ from program import (
 )
 from subject import KINDS
 from tlbcost.numa.node_memory import page_nodes
-from tlbcost.numa.watch import sources
+from tlbcost.numa.watch import kernel, sources
 from tlbcost.numa.watch.decide import Action, Thresholds
 from tlbcost.numa.watch.evidence import ThreadWindow
 from tlbcost.numa.watch.feedback import Feedback

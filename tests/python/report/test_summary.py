@@ -170,11 +170,17 @@ def test_slow_touches_are_told_and_slow_writes_after_a_fork() -> None:
     )
     times = "median 1 ns -> 1 ns, p99 1 ns -> 1 ns, p99.9 1 ns -> 1 ns, worst 30 µs -> 2 ms"
     own = msgspec.structs.replace(slow, base_faults=slow.base, huge_faults=slow.huge)
+    few = msgspec.structs.replace(own, huge_kernel={"thp_fault_fallback": 2})
     touch = f"first touch of base -> huge pages: {times}"
     for found, words in (
         (stalls(1, 1000), None),
         (slow, touch),
         (own, f"its own page faults on base -> huge pages: {times}; 9 -> 9 of them; {touch}"),
+        (
+            few,
+            f"its own page faults on base -> huge pages: {times}; 9 -> 9 of them, 2 without a huge "
+            f"page; {touch}",
+        ),
         (forked, f"{touch}; a write after a fork: {times}; 50 % copied as huge pages"),
     ):
         document = estimate_document(estimated())
