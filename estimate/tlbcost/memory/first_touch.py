@@ -67,9 +67,7 @@ class Stalls(Part, frozen=True, kw_only=True):
     ] = None
     huge_kernel: Annotated[
         dict[str, int] | None,
-        doc(
-            "what the kernel of the whole system counted during that run (/proc/vmstat), without zeros"
-        ),
+        doc("what the whole system's kernel counted during that run (/proc/vmstat); no zeros"),
     ] = None
 
 
