@@ -242,7 +242,7 @@ static enum recorder_end run(struct recorder *recorder, const cpu_set_t *allowed
 {
 	const uint64_t behind_ns = recorder->behind_ns && waits_at_times(recorder->thread) ?
 					   recorder->behind_ns : UINT64_MAX;
-	uint64_t resumed_ns = clock_ns(), lost_ns = 0;
+	uint64_t resumed_ns = clock_ns(), waited_ns = resumed_ns;
 	const uint64_t deadline_ns = resumed_ns + recorder->most_ms * UINT64_C(1000000);
 	bool in_call = false;
 	int status, near = -1;
@@ -263,10 +263,9 @@ static enum recorder_end run(struct recorder *recorder, const cpu_set_t *allowed
 			return RECORDER_STOPPED;
 		}
 		now = clock_ns();
-		/* A call has two stops, of which this time has one. */
-		if (in_call)
-			lost_ns = now - resumed_ns < WAIT_NS ? lost_ns + 2 * (now - resumed_ns) : 0;
-		recorder->behind = lost_ns >= behind_ns;
+		if (in_call && now - resumed_ns >= WAIT_NS)
+			waited_ns = now;
+		recorder->behind = now - waited_ns >= behind_ns;
 		if (!look(recorder, &in_call) || recorder->behind || now >= deadline_ns)
 			return RECORDER_STOPPED;
 		resumed_ns = clock_ns();

@@ -42,8 +42,8 @@ struct recorder {
 	int file;		/* where it is written */
 	uint32_t most_calls, most_ms;
 	/*
-	 * A thread that waits for two thirds of its time has requests that wait for it: end once
-	 * stops have cost it this much since it last waited.  0: record on.
+	 * A thread that waits for two thirds of its time has requests that wait for it: end once no
+	 * call of it has waited for this long.  0: record on.
 	 */
 	uint64_t behind_ns;
 	uint32_t calls;		/* recorded */
