@@ -191,18 +191,18 @@ def patterns(launcher: Launcher) -> Iterable[Row]:
 
 def picture(rows: Sequence[Row]) -> None:
     """Predicted over published."""
-
-    def settings(folder: Path) -> dict[str, str | int]:
-        for kind, unit in (("time", "ratio"), ("cycles", "cycles")):
-            lines = ["published\tpredicted\tlow\thigh"]
-            for row in rows:
-                if row.what.startswith(kind) and row.interval is not None:
-                    cells = (row.published, row.predicted, row.interval.low, row.interval.high)
-                    lines.append("\t".join(f"{cell:.6g}" for cell in cells))
-            (folder / f"{unit}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return {"ratios": str(folder / "ratio.tsv"), "cycles": str(folder / "cycles.tsv")}
-
-    draw_by("accuracy-machines.gp", settings, PICTURE)
+    tables = {
+        name: [
+            ("published", "predicted", "low", "high"),
+            *(
+                (row.published, row.predicted, row.interval.low, row.interval.high)
+                for row in rows
+                if row.what.startswith(kind) and row.interval is not None
+            ),
+        ]
+        for kind, name in (("time", "ratios"), ("cycles", "cycles"))
+    }
+    draw_by("accuracy-machines.gp", PICTURE, {}, tables)
 
 
 def main() -> int:

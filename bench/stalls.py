@@ -170,7 +170,7 @@ def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
     ]
     results: list[list[bool]] = []
     again: list[list[bool]] = []
-    shares: list[str] = []
+    shares: list[list[str]] = []
     errors: list[float] = []
     fragmenter = Fragmenter(tools["fragment"], tools["touches"])
     try:
@@ -198,7 +198,7 @@ def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
                         lines.append(f"| | | {program} | {row(seen[-1])} | {totals} |")
                         print(lines[-1], results[-1], flush=True)
                 parts = [str(100 * each.share) for each in (said, *seen)]
-                shares.append("\t".join((state.replace(" | ", ", "), *parts)))
+                shares.append([state.replace(" | ", ", "), *parts])
                 again.append(alike(*seen[:2]))
                 if shutil.which("perf"):
                     fragmenter.make(whole, split, locked)
@@ -224,13 +224,8 @@ def measure(settings: Settings, folder: Path) -> tuple[list[str], bool]:
             f"runs, and by {100 * max(errors):.1f} % in the worst."
         )
     print(lines[-1])
-    draw_by("stalls.gp", lambda to: drawn_shares(to, shares), PAGE.with_suffix(".png"))
+    draw_by("stalls.gp", PAGE.with_suffix(".png"), {"states": len(shares)}, {"shares": shares})
     return lines, right[3] >= 0.8 * len(results)
-
-
-def drawn_shares(folder: Path, shares: list[str]) -> dict[str, str | int]:
-    (folder / "shares.tsv").write_text("\n".join(shares) + "\n", encoding="utf-8")
-    return {"shares": str(folder / "shares.tsv"), "states": len(shares)}
 
 
 def main() -> int:

@@ -164,15 +164,9 @@ def draw_record(record: Record, picture: Path) -> None:
         raise TlbcostError(
             f"cannot draw {picture}: no program was both predicted and measured", None
         )
-    draw_by("accuracy.gp", lambda folder: _settings(record, checks, folder), picture)
-
-
-def _settings(
-    record: Record, checks: tuple[CheckedPrediction, ...], folder: Path
-) -> dict[str, str | int]:
     # The largest gains first.
     checks = tuple(sorted(checks, key=lambda check: -check.gain.user.value))
-    lines, ends = ["\t".join(_COLUMNS)], list[float]()
+    rows, ends = [], list[float]()
     for n, check in enumerate(checks, start=1):
         drawn = [
             100 * end
@@ -181,26 +175,24 @@ def _settings(
         ]
         # Bounds are many times as large: those beyond the axis are drawn at its end.
         ends += drawn
-        cells = [n, *drawn, 100 * check.prediction.bound_fraction]
-        lines.append("\t".join([*(f"{cell:.6g}" for cell in cells), _other(check)]))
-    (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows.append((n, *drawn, 100 * check.prediction.bound_fraction, _other(check)))
     room = max(1.0, _MARGIN * (max(ends) - min(ends)))
-    return {
-        "checks": str(folder / "checks.tsv"),
+    settings = {
         "title_words": f"{record.machine.cpu_name or 'NA'}: {len(checks)} programs",
         "other_words": _OTHER[any(check.prediction.of("measured") for check in checks)],
         "names": word_list(check.program.name for check in checks),
         "least": round(min(ends) - room),
         "most": round(max(ends) + room),
     }
+    draw_by("accuracy.gp", picture, settings, {"checks": [_COLUMNS, *rows]})
 
 
-def _other(check: CheckedPrediction) -> str:
+def _other(check: CheckedPrediction) -> float | None:
     """The model's prediction where a measured gain was reported; else the simple model's."""
     said = check.prediction
     other = said.of("simple")
     if said.of("measured") is not None:
         other = said.of("overlap") or other
     if other is None or other == said.expected_fraction:
-        return units.NOT_OBTAINED
-    return f"{100 * other.value:.6g}"
+        return None
+    return 100 * other.value

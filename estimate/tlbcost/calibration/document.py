@@ -15,9 +15,9 @@ from tlbcost.calibration.consistency import UNIT_BYTES, presentable
 from tlbcost.calibration.file import (
     MOST_BYTES,
     QUANTITIES,
+    calibration_text,
     graded,
     quantity_named,
-    write_calibration,
 )
 from tlbcost.calibration.records import (
     CHAINS,
@@ -345,24 +345,10 @@ def draw(
     obtained: Obtained, reported: Sequence[ReportedFigure], picture: Path, *, caches: bool = True
 ) -> None:
     """Draw the curve, the walks' costs and `caches`. Raises TlbcostError, and leaves no file."""
-
-    def settings(folder: Path) -> dict[str, str | int]:
-        found = _settings(obtained, reported, folder)
-        return found if caches else found | {"caches": 0}
-
-    draw_by("calibration.gp", settings, picture)
-
-
-def _settings(
-    obtained: Obtained, reported: Sequence[ReportedFigure], folder: Path
-) -> dict[str, str | int]:
-    """The variables that the gnuplot file asks for; its tables are written to `folder`."""
     calibration, text = obtained.calibration, obtained.curve or ""
     curve = []
     if text:
         curve = parse_table(text, "the curve of the calibration", formats.CURVE).records()
-    (folder / "curve.tsv").write_text(text, encoding="utf-8")
-    write_calibration(folder / "calibration.tsv", calibration)
     base = calibration.machine.base_page_bytes
     tlb = [row for row in curve if row["probe"] == "tlb"]
     sizes = _sizes(row["page_size_bytes"] for row in tlb if row["layout"] == "spread")
@@ -380,15 +366,13 @@ def _settings(
     spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")
     cached = max([int(str(r["lines"])) for r in curve if r["probe"] == "cache"], default=0)
     cached *= min(spacings, default=0)
-    caches = _caches(calibration, reported)
+    marked = _caches(calibration, reported)
     marks = {
         "knee": _knees(calibration, sizes),
-        "table": [_Mark(m.at / _ENTRY_BYTES, f"fill {m.words}") for m in caches],
-        "cache": caches,
+        "table": [_Mark(m.at / _ENTRY_BYTES, f"fill {m.words}") for m in marked],
+        "cache": marked,
     }
-    settings: dict[str, str | int] = {
-        "curve": str(folder / "curve.tsv"),
-        "calibration": str(folder / "calibration.tsv"),
+    settings: dict[str, object] = {
         "title_words": cpu(calibration.machine),
         "base": base,
         "huge": max(dense, default=0),
@@ -399,15 +383,16 @@ def _settings(
         "walk_words": word_list(map(units.size, walked)),
         "chains": word_list(sorted(chains)),
         "last_page": 1 << last.bit_length() + 1,
-        "caches": int(bool(spacings)),
+        "caches": int(caches and bool(spacings)),
         # A chain of every line has them closest together.
         "line": min(spacings, default=0),
-        "cache_last": round(1.25 * max([cached, *(mark.at for mark in caches)])),
+        "cache_last": round(1.25 * max([cached, *(mark.at for mark in marked)])),
     }
     for name, lines in marks.items():
         settings[f"{name}_at"] = word_list(f"{line.at:.6g}" for line in lines)
         settings[f"{name}_labels"] = word_list(line.words for line in lines)
-    return settings
+    tables = {"curve": text, "calibration": calibration_text(calibration)}
+    draw_by("calibration.gp", picture, settings, tables)
 
 
 def _sizes(sizes: Iterable[int | str | None]) -> list[int]:

@@ -67,8 +67,13 @@ def _estimate(arguments: argparse.Namespace) -> int:
         found = with_words(replace(found, given=given))
     document = estimate_document(found)
     give_report(arguments, document, partial(print_report, details=arguments.details))
-    if asked:
-        _write_attribution(found, arguments, asked[0])
+    attribution = [each for each in asked if each != "--plot"]
+    if attribution:
+        _write_attribution(found, arguments, attribution[0])
+    if arguments.plot is not None:
+        from tlbcost.answer.figure import draw
+
+        draw(found, arguments.plot)
     return exit_code(conditions, document)
 
 
@@ -155,10 +160,6 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
         write(
             arguments.plan, to_json(plan_of(sites, os.path.realpath(found.given.path))), TOOL_FAILED
         )
-    if arguments.plot is not None:
-        from tlbcost.answer.phases_figure import draw_phases
-
-        draw_phases(argv, simulated, arguments.plot)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -258,7 +259,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
     options.add_file(
-        parser, "--plot", "draw the page walks over the run (.png or .svg)", options.to_picture
+        parser, "--plot", "draw page walks and page faults (.png or .svg)", options.to_picture
     )
     parser.add_argument(
         "--plan", metavar="FILE", type=options.to_file,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tlbcost.common import paths
@@ -19,22 +19,27 @@ _TERMINALS = {".png": "pngcairo", ".svg": "svg"}
 
 def draw_by(
     script: str,
-    settings_in: Callable[[Path], Mapping[str, str | int]],
     picture: Path,
+    settings: Mapping[str, object],
+    tables: Mapping[str, str | Iterable[Iterable[object]]],
     exit_code: int = FAILED,
 ) -> None:
     """Have gnuplot draw a picture; if that fails, the file is as it was.
 
-    `settings_in` writes the figure's tables to a folder and gives the variables that the script
-    asks for, without the output. Raises TlbcostError with this exit code.
+    The script gets the variables `settings`, and the file of each table by the table's name. A
+    table is text, or rows of cells (None: NA). Raises TlbcostError with this exit code.
     """
     with temporary_folder() as folder:
         drawn = folder / f"drawn{picture.suffix}"
+        settings = dict(settings) | {
+            "output": drawn,
+            "terminal_name": _TERMINALS[picture.suffix],
+        }
         try:
-            settings = dict(settings_in(folder)) | {
-                "output": str(drawn),
-                "terminal_name": _TERMINALS[picture.suffix],
-            }
+            for name, table in tables.items():
+                text = table if isinstance(table, str) else "".join(map(_line, table))
+                settings[name] = file = folder / f"{name}.tsv"
+                file.write_text(text, encoding="utf-8")
         except OSError as error:
             raise TlbcostError(
                 f"cannot draw {picture}: {folder}: {error.strerror}",
@@ -74,23 +79,31 @@ def draw_gains(
         raise TlbcostError(f"cannot draw {picture}: nothing was measured", None, CANNOT_MEASURE)
     # A quote would end gnuplot's cell, and a backslash escapes.
     names = [label.replace('"', "'").replace("\\", "\\\\") for label in labels]
+    rows: list[list[object]] = [["number", "label", "gain", "low", "high"]]
+    for n, (name, gain) in enumerate(zip(names, gains, strict=True), start=1):
+        ends = [None] * 3 if gain is None else [gain.value, gain.low, gain.high]
+        rows.append([n, name, *(None if end is None else 100 * end for end in ends)])
+    settings = {
+        "count": len(labels),
+        "columns": max(map(len, labels)),
+        "least": f"{100 * least:g}",
+        "whole": whole,
+    }
+    draw_by("gains.gp", picture, settings, {"rows": rows})
 
-    def settings(folder: Path) -> dict[str, str | int]:
-        lines = ["number\tlabel\tgain\tlow\thigh"]
-        for n, (name, gain) in enumerate(zip(names, gains, strict=True), start=1):
-            ends = [None] * 3 if gain is None else [gain.value, gain.low, gain.high]
-            cells = (NOT_OBTAINED if end is None else f"{100 * end:.4g}" for end in ends)
-            lines.append("\t".join((str(n), name, *cells)))
-        (folder / "rows.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return {
-            "rows": str(folder / "rows.tsv"),
-            "count": len(labels),
-            "columns": max(map(len, labels)),
-            "least": f"{100 * least:g}",
-            "whole": whole,
-        }
 
-    draw_by("gains.gp", settings, picture)
+def _line(row: Iterable[object]) -> str:
+    return (
+        "\t".join(
+            NOT_OBTAINED
+            if cell is None
+            else f"{cell:.6g}"
+            if isinstance(cell, float)
+            else str(cell)
+            for cell in row
+        )
+        + "\n"
+    )
 
 
 def word_list(values: Iterable[object]) -> str:
@@ -98,6 +111,6 @@ def word_list(values: Iterable[object]) -> str:
     return " ".join(f'"{value}"' for value in values)
 
 
-def _quote(value: str | int) -> str:
+def _quote(value: object) -> str:
     # gnuplot's single quotes take everything as it is; a quote is written twice.
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"

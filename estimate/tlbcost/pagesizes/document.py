@@ -381,10 +381,6 @@ def draw_page_sizes(report: PageSizesDocument, picture: Path) -> None:
     """Draw the ratios. Raises TlbcostError; then no file is left."""
     if not any(size.ratio for pattern in report.patterns for size in pattern.page_sizes):
         raise TlbcostError(f"cannot draw {picture}: no ratio was measured", None, CANNOT_MEASURE)
-    draw_by("pagesizes.gp", lambda folder: _settings(report, folder), picture)
-
-
-def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
     sizes = report.page_sizes[1:]
     columns = ["pattern", "position"]
     for i in range(1, len(sizes) + 1):
@@ -398,12 +394,8 @@ def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
             row += [None] * 3 if ratio is None else [ratio.value, ratio.low, ratio.high]
             row.append(None if known is None else known.ratio)
         rows.append(row)
-    cells = [[NOT_OBTAINED if cell is None else f"{cell:.6g}" for cell in row] for row in rows]
-    lines = ["\t".join(row) for row in (columns, *cells)]
-    (folder / "ratios.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ratios = [cell for row in rows for cell in row[2:] if cell is not None and cell > 0]
-    return {
-        "ratios": str(folder / "ratios.tsv"),
+    settings = {
         "title_words": f"Access patterns on larger pages: {report.machine.cpu_name or 'NA'}",
         "base_words": report.page_sizes[0].name,
         "size_words": word_list(size.name for size in sizes),
@@ -411,6 +403,7 @@ def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
         "least": _number(min(_LEAST, min(ratios) / _ROOM)),
         "most": _number(max(_MOST, max(ratios) * _ROOM)),
     }
+    draw_by("pagesizes.gp", picture, settings, {"ratios": [columns, *rows]})
 
 
 def _number(end: float) -> str:
