@@ -14,7 +14,7 @@ import mmap
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -33,13 +33,22 @@ from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run import launch
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
-from tlbcost.run.turns import NotTogetherError, Way, cpus_for, has_room, objection, run_in_turns
+from tlbcost.run.turns import (
+    NotTogetherError,
+    Way,
+    cpus_for,
+    has_room,
+    objection,
+    on_cpus,
+    run_in_turns,
+)
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.system.machine import cpu_ticks, reports_free_pages, thp_mode
 
 # Linux 5.14.
 _MADV_POPULATE_WRITE = 23
+_LEAST_ON_CPU_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ class PairRunner:
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
         """A run on base pages and one on huge pages, at the same time or in either order."""
         if self._ordinary is not None:
-            have_at_hand(self._ordinary)
+            have_at_hand(self._ordinary, self.cpus)
         if self.cpus is not None:
             found = self._together(method, self.cpus, huge_first=huge_first)
             if found is not None:
@@ -210,25 +219,28 @@ class PairRunner:
         )
 
 
-def have_at_hand(run: Run) -> None:
+def have_at_hand(run: Run, cpus: Collection[int] | None = None) -> None:
     """Have the host of this VM back as much free memory of either page size, for some seconds.
 
     A first touch of memory that is not backed costs up to 50 times as much: as much on base as on
-    huge pages, byte for byte, but it varies by more than either costs.
+    huge pages, byte for byte, but it varies by more than either costs. `cpus`: where the program
+    will run. A CPU keeps the scattered pages that were freed on it (mm/page_alloc.c, pcp lists): if
+    that is another one, the program gets pages in a row, whose translations are cheaper.
     """
     if not has_room(run) or not reports_free_pages():
         return
-    n_bytes, flags = run.max_rss_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    with (
-        contextlib.suppress(OSError, ValueError),
-        mmap.mmap(-1, n_bytes, flags) as huge,
-        mmap.mmap(-1, n_bytes, flags) as base,
-    ):
-        huge.madvise(mmap.MADV_HUGEPAGE)
-        base.madvise(mmap.MADV_NOHUGEPAGE)
-        # The huge pages that are taken first, and then as much of what is left.
-        for memory in (huge, base):
-            memory.madvise(_MADV_POPULATE_WRITE)
+    most = max(1, run.max_rss_bytes // _LEAST_ON_CPU_BYTES)
+    where = sorted(cpus or os.sched_getaffinity(0))[:most]
+    n_bytes, flags = run.max_rss_bytes // len(where), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
+        for cpu in where:
+            stack.enter_context(on_cpus([cpu]))
+            huge, base = (stack.enter_context(mmap.mmap(-1, n_bytes, flags)) for _ in range(2))
+            huge.madvise(mmap.MADV_HUGEPAGE)
+            base.madvise(mmap.MADV_NOHUGEPAGE)
+            # The huge pages that are taken first, and then as much of what is left.
+            for memory in (huge, base):
+                memory.madvise(_MADV_POPULATE_WRITE)
 
 
 def _peak_bytes(run: Run, backing: PeakMemory | None) -> int:
@@ -449,6 +461,9 @@ class _Pairs:
             return True
         if n >= _MOST_PAIRS or time.monotonic() + self.longest_s > self.until:
             return False
+        if n % 2:
+            # As many in either order.
+            return True
         total = self.total()
         if total.high < 0:
             # How much is lost hardly matters.

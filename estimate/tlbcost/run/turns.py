@@ -28,8 +28,6 @@ from tlbcost.system.process import memory_limit
 
 # Long enough that caches, refilled after each change, matter little; short against disturbances.
 TURN_S = 0.04
-# This many turns of the first run come before the others begin: is it one that may run twice?
-_ALONE = 3
 # A run that used its CPU for a larger part of the time than this had no second thread at work.
 _PARALLEL = 1.05
 # A program that waits continues to do so while it is stopped, which would hide that time.
@@ -135,14 +133,16 @@ def _together(
         stack.callback(setattr, launcher, "transparent", inherited)
         for way in ways:
             launcher.transparent = way.transparent
-            with _on(cpus):
-                started = launcher.begin(
-                    way.argv, stack, discard=True, environment=way.environment, started=way.started
-                )
+            with on_cpus(cpus):
+                started = launcher.begin(way.argv, stack, discard=True, environment=way.environment)
             runs.append(_Run(started))
             stack.callback(runs[-1].close)
+            # A thread that it starts has the CPUs of all our threads, not those of the program.
+            if way.started is not None:
+                way.started(started.process.pid)
             runs[-1].stop()
-            for _ in range(_ALONE if len(runs) == 1 else 0):
+            if len(runs) == 1:
+                # Is it one that may run twice? What runs alone for longer gets better memory.
                 runs[0].turn()
         _take_turns(runs, launcher.stdin, tick)
         for run in runs:
@@ -274,7 +274,8 @@ def _written_files(pid: int | str) -> dict[tuple[int, int], str]:
 
 
 @contextlib.contextmanager
-def _on(cpus: frozenset[int]) -> Iterator[None]:
+def on_cpus(cpus: Collection[int]) -> Iterator[None]:
+    """What this thread does, and starts, in the block is done on these CPUs."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -109,6 +110,26 @@ def test_a_busy_machine_widens_the_interval_and_pairs_go_on(pairs: Pairs) -> Non
     assert short.more_pairs is not None
 
 
+def test_memory_is_at_hand_where_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    where: list[tuple[int, set[int]]] = []
+
+    class Memory(mmap.mmap):
+        def madvise(self, *advice: int) -> None:
+            where.append((advice[0], os.sched_getaffinity(0)))
+
+    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: True)
+    monkeypatch.setattr(whole_runs, "mmap", SimpleNamespace(**(vars(mmap) | {"mmap": Memory})))
+    assert FIRST.run is not None
+    run, allowed = replace(FIRST.run, max_rss_bytes=64 * MIB), os.sched_getaffinity(0)
+    whole_runs.have_at_hand(run, [max(allowed)])
+    assert [cpus for _, cpus in where] == [{max(allowed)}] * 4
+    assert [advice for advice, _ in where[:2]] == [mmap.MADV_HUGEPAGE, mmap.MADV_NOHUGEPAGE]
+    where.clear()
+    whole_runs.have_at_hand(run)
+    assert {min(cpus) for _, cpus in where} == set(sorted(allowed)[:4])
+    assert os.sched_getaffinity(0) == allowed
+
+
 def test_next_to_other_load_more_pairs_are_taken(pairs: Pairs) -> None:
     seconds = itertools.count(0, 10)
 
@@ -122,7 +143,7 @@ def test_next_to_other_load_more_pairs_are_taken(pairs: Pairs) -> None:
     for others in (0.15, 0.25):
         pairs.patch.setattr(whole_runs, "cpu_ticks", lambda others=others: ticks(others))
         rounds[others] = pairs.measured().rounds
-    assert rounds == {0.15: 2, 0.25: 5}
+    assert rounds == {0.15: 2, 0.25: 6}
 
 
 @pytest.mark.parametrize(("budget_s", "next_to_load"), [(None, 11), (60, 6)])
