@@ -10,6 +10,7 @@ system's mode nor the program's own requests give it any.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
 import os
 import signal
@@ -44,10 +45,18 @@ from tlbcost.run.turns import (
 )
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
-from tlbcost.system.machine import cpu_ticks, reports_free_pages, thp_mode
+from tlbcost.system.machine import (
+    cpu_ticks,
+    huge_page_bytes,
+    read_text,
+    reports_free_pages,
+    thp_mode,
+)
 
 # Linux 5.14.
 _MADV_POPULATE_WRITE = 23
+# Linux 6.1.
+_MADV_COLLAPSE = 25
 _LEAST_ON_CPU_BYTES = 16 << 20
 
 
@@ -118,6 +127,8 @@ class PairRunner:
             say(f"pairs of runs one after the other: {why}")
             return
         self.cpus = cpus_for(run)
+        with on_cpus(self.cpus):
+            leave_scattered_pages()
 
     def base(self, profiler: Sequence[str] = ()) -> Witnessed:
         return self._run(self._argv, self._environment, None, profiler)
@@ -241,6 +252,24 @@ def have_at_hand(run: Run, cpus: Collection[int] | None = None) -> None:
             # The huge pages that are taken first, and then as much of what is left.
             for memory in (huge, base):
                 memory.madvise(_MADV_POPULATE_WRITE)
+
+
+def leave_scattered_pages() -> None:
+    """Put our own memory on huge pages, where the kernel can (MADV_COLLAPSE, Linux 6.1).
+
+    It gives out scattered pages first: without us they would be the program's, and what that gets
+    instead is cheaper to translate. An estimate has 70 MiB.
+    """
+    size, madvise = huge_page_bytes(), ctypes.CDLL(None).madvise
+    if size is None:
+        return
+    for line in (read_text("/proc/self/maps") or "").splitlines():
+        place, permissions, _, _, inode, *_ = line.split()
+        first, last = (int(end, 16) for end in place.split("-"))
+        start, end = -(-first // size) * size, last // size * size
+        if permissions == "rw-p" and inode == "0" and start < end:
+            # What it refuses stays as it is.
+            madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_COLLAPSE)
 
 
 def _peak_bytes(run: Run, backing: PeakMemory | None) -> int:

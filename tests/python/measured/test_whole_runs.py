@@ -7,6 +7,8 @@ import itertools
 import mmap
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,6 +130,18 @@ def test_memory_is_at_hand_where_the_program_runs(monkeypatch: pytest.MonkeyPatc
     whole_runs.have_at_hand(run)
     assert {min(cpus) for _, cpus in where} == set(sorted(allowed)[:4])
     assert os.sched_getaffinity(0) == allowed
+
+
+def test_our_own_memory_leaves_scattered_pages_to_the_program() -> None:
+    code = (
+        "import mmap; from tlbcost.measured.whole_runs import leave_scattered_pages;"
+        "m = mmap.mmap(-1, 32 << 20, mmap.MAP_PRIVATE); m.write(bytes([1]) * len(m));"
+        "leave_scattered_pages(); assert m[:] == bytes([1]) * len(m);"
+        "print(*[line for line in open('/proc/self/smaps_rollup') if 'AnonHuge' in line])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    if int(done.stdout.split()[1]) < 16 << 10:
+        pytest.skip("this kernel has no MADV_COLLAPSE (Linux 6.1), or no huge page is free")
 
 
 def test_next_to_other_load_more_pairs_are_taken(pairs: Pairs) -> None:
