@@ -7,7 +7,7 @@
 # rows): phases (start in millions of references; walks in a thousand references on base and on huge
 # pages), windows (middle in millions of references; modelled cycles per reference on both), places
 # (number of places of 2 MiB, those first that save most for the memory they add; their part of the
-# gain in percent; MiB added), faults (one in so many takes this long, in us, a column for each kind;
+# gain in percent; MiB added), faults (one in `one_in` takes this long, in us, a column for each kind;
 # NA: of another kind); output (file), terminal_name (pngcairo or svg), title_words, base_words and
 # huge_words (the page sizes), last (end of the run, in millions), knee (places with three quarters of
 # the gain).

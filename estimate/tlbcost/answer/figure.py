@@ -94,7 +94,7 @@ def _places(curve: BlockCurve) -> Iterator[_Row]:
 
 
 def _faults(around: Surroundings) -> Iterator[_Row]:
-    """Quantiles in µs: one fault in so many takes this long; a column for each kind."""
+    """Quantiles in µs: one fault in `one_in` takes this long; a column for each kind."""
     stalls = around.stalls
     if stalls is None:
         return
