@@ -119,6 +119,7 @@ def test_memory_is_at_hand_where_the_program_runs(monkeypatch: pytest.MonkeyPatc
         def madvise(self, *advice: int) -> None:
             where.append((advice[0], os.sched_getaffinity(0)))
 
+    monkeypatch.setattr(whole_runs, "has_room", lambda _: True)
     monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: True)
     monkeypatch.setattr(whole_runs, "mmap", SimpleNamespace(**(vars(mmap) | {"mmap": Memory})))
     assert FIRST.run is not None
